@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 from rmqtools import aio, config, errors
@@ -360,6 +361,37 @@ def invented(kind: Kind) -> list[str]:
     return [f"{kind.name} {name} does not exist. Remove or correct it in {kind.page}" for name in names]
 
 
+def untested(kind: Kind) -> list[str]:
+    """Return a line for each thing whose name no test has; a finding's may be its constant.
+
+    Log events are left out: many are seen by their effect.
+    """
+    words = _words_of_tests()
+    return [
+        f"{kind.name} {name} is in no test. Write one that has: {_last(name)}"
+        for name in sorted(kind.found() if kind.name != "event" else ())
+        if not words & {_last(name), _last(name).upper()} and not _is_alias(kind, name)
+    ]
+
+
+@cache
+def _words_of_tests() -> set[str]:
+    files = (ROOT / "tests").rglob("*.py")
+    return {word for path in files for word in re.findall(r"--[\w-]+|\w+", path.read_text())}
+
+
+def _last(name: str) -> str:
+    return re.split(r"[. ]", name.removesuffix(".*"))[-1]
+
+
+def _is_alias(kind: Kind, name: str) -> bool:
+    """Return whether a public name only names a type for annotations."""
+    package, _, member = name.rpartition(".")
+    return kind.name == "name" and not isinstance(
+        getattr(import_module(package), member), type | FunctionType
+    )
+
+
 def surface() -> dict[str, str]:
     """Return the public things of now, as ``kind name``, each with its default or signature."""
     return {f"{kind.name} {name}": more for kind in KINDS for name, more in kind.found().items()}
@@ -443,7 +475,7 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--write"]:
         (ROOT / "spark_connector" / "OPTIONS.md").write_text(describe_options())
         return 0
-    wrong = [line for kind in KINDS for line in (*missing(kind), *invented(kind))]
+    wrong = [line for kind in KINDS for line in (*missing(kind), *invented(kind), *untested(kind))]
     wrong += unused(_settings())
     wrong += unannounced(_text("CHANGELOG.md"), released(), surface())
     sys.stdout.write("".join(f"{line}\n" for line in wrong))

@@ -14,6 +14,7 @@ import pytest
 
 from rmqtools import Admin, ClientConfig
 from rmqtools.cluster import ClusterError, LocalCluster, ensure_jars
+from rmqtools.cluster.lock import DEFAULT_VERSION
 from rmqtools.cluster.processes import find_processes, stop_processes
 from rmqtools.cluster.state import fetch_status
 from tests.support.cluster_scene import JAVA_17, Scene, leftovers, wait_until
@@ -177,6 +178,22 @@ def test_status_tells_of_a_broker_that_died_which_is_started_again_alone(scene: 
     assert name_server in find_processes(scene.directory)
     assert scene.run("stop", "broker-a").stdout == "broker-a is stopped\n"
     assert find_processes(scene.directory) == [name_server]
+
+
+@pytest.mark.slow  # a slave and a proxy are started too; Docker's tests have both
+def test_up_in_the_foreground_has_what_was_asked_for_until_it_is_stopped(scene: Scene) -> None:
+    more = ("--slaves", "1", "--proxy", "--timer-wheel", "--server-version", DEFAULT_VERSION)
+    running = scene.start("up", "--foreground", *more)
+    wait_until(
+        lambda: any(server.name == "proxy" and server.alive for server in fetch_status(scene.directory))
+    )
+    assert scene.run("stop", "broker-a-slave-1", "--kill").stdout == "broker-a-slave-1 is stopped\n"
+    running.send_signal(signal.SIGTERM)
+    shown, _ = running.communicate(timeout=60)
+
+    for name in ("broker-a ", "broker-a-slave-1 ", "proxy "):
+        assert f"\n{name}" in shown
+    assert leftovers(scene.directory) == []
 
 
 def test_all_brokers_answer_as_soon_as_the_block_is_entered() -> None:

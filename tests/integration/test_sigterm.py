@@ -42,7 +42,9 @@ def test_a_service_consumer_ends_at_sigterm_with_its_messages_handled_and_its_qu
 
     said = [line.split() for line in lines]
     begun, handled = ([words[1] for words in said if words[0] == verb] for verb in ("begun", "handled"))
-    once = [words[0] for words in said if words[0] not in ("begun", "handled")]  # messages may begin before "started"
+    once = [
+        words[0] for words in said if words[0] not in ("begun", "handled")
+    ]  # messages may begin before "started"
     assert (service.returncode, once, said[-1]) == (0, ["started", "stopping", "stopped"], ["stopped"])
     assert sorted(begun) == sorted(handled)
     heard.wait(6 - len(handled))

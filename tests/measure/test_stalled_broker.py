@@ -1,4 +1,4 @@
-"""A broker that stands still while members join, in small: ``python -m tools.measure.stalled_broker mixed``.
+"""A broker that stands still while members join, in small: ``python -m tools.measure.stalled_broker``.
 
 Java's members choose a broker by chance for each list, so what they do to a mixed group differs from run to
 run: here only the bars that hold in each run.

@@ -7,26 +7,41 @@ event loop.
 """
 
 import asyncio
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
-from itertools import count as numbers
-from itertools import groupby, islice
-from operator import itemgetter
-from typing import NamedTuple
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
 
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.message import MessageExt
 
+_ROW = 32  # messages of one queue in a row, if they are handed out one by one
 _LOOK_AFTER = 0.01  # seconds until a portion that was made ready is expected to be taken
 
-_Part = tuple[ProcessQueue, list[MessageExt]]
 
+@dataclass
+class _Made:
+    """Messages that were made ready, in order, cut into portions of ``count``; the last may have fewer.
 
-class _PolledPortion(NamedTuple):
-    """Messages that one call gets, by queue."""
+    Attributes:
+        owners: the queue of each message.
+        noted: how many of them have left their queues.
+    """
 
-    number: int
-    parts: list[_Part]
+    owners: list[ProcessQueue] = field(default_factory=list)
+    messages: list[MessageExt] = field(default_factory=list)
+    count: int = 1
+    noted: int = 0
+
+    def add(self, held: ProcessQueue, messages: list[MessageExt]) -> None:
+        """Add messages of a queue."""
+        self.owners += [held] * len(messages)
+        self.messages += messages
+
+    def without(self, left: int) -> int:
+        """Return how many messages the portions before the last ``left`` have."""
+        portions = -(-len(self.messages) // self.count)
+        return min((portions - left) * self.count, len(self.messages))
 
 
 class HandOut:
@@ -42,8 +57,8 @@ class HandOut:
         self.ready: dict[int, list[MessageExt]] = {}
         self.size = 0
         self._plain = plain
-        self._numbers = numbers()
-        self._made: deque[_PolledPortion] = deque()  # all that were made ready and not noted as taken
+        self._next_number = 0
+        self._made = _Made()
         self._last: dict[ProcessQueue, int] = {}  # first offsets, by queue, of what was handed out last
         self._filled: OrderedDict[ProcessQueue, None] = OrderedDict()  # queues with messages, in rotation
         self._new: set[ProcessQueue] = set()  # held since the last poll
@@ -83,9 +98,9 @@ class HandOut:
 
     def take(self, count: int) -> list[MessageExt]:
         """Hand out up to ``count`` messages."""
-        parts = self._choose(count)
-        self._note_taken(parts)
-        return [self._plain(message) for _, messages in parts for message in messages]
+        made = self._choose(count)
+        self._note(made, len(made.messages))
+        return list(map(self._plain, made.messages))
 
     def make_ready(self, count: int, *, ahead: int = 0) -> bool:
         """Make portions of up to ``count`` messages ready, if none is; return whether there is one.
@@ -95,30 +110,31 @@ class HandOut:
         if self.ready:
             return True
         self.note_taken()
-        for parts in [self._choose(count)] if ahead <= count else list(self._cut(count, ahead)):
-            self._add(parts)
+        self._made = made = self._choose(count) if ahead <= count else self._choose_ahead(count, ahead)
+        plain = list(map(self._plain, made.messages))
+        portions = [plain[start : start + count] for start in range(0, len(plain), count)]
+        self.ready.update(enumerate(portions, self._next_number))
+        self._next_number += len(portions)  # never used again: a slow thread may still hold an old number
         self.size = count
-        if self.ready and self._look is None:
+        if portions and self._look is None:
             self._look = asyncio.get_running_loop().call_later(_LOOK_AFTER, self._look_now)
-        return bool(self.ready)
+        return bool(portions)
 
     def note_taken(self) -> None:
         """Note which portions are gone, and remove their messages from their queues."""
-        while self._made and self._made[0].number not in self.ready:
-            self._note_taken(self._made.popleft().parts)
+        self._note(self._made, self._made.without(len(self.ready)))
 
     def take_back(self) -> None:
         """Make no portion ready any longer; those that were taken before are noted."""
-        kept: set[int] = set()
+        left = 0
         while self.ready:
             try:
-                kept.add(self.ready.popitem()[0])
+                self.ready.popitem()  # the last: threads take the first
             except KeyError:  # a calling thread was faster
                 break
-        while self._made:
-            portion = self._made.popleft()
-            if portion.number not in kept:
-                self._note_taken(portion.parts)
+            left += 1
+        self._note(self._made, self._made.without(left))
+        self._made = _Made()
 
     def position(self, held: ProcessQueue) -> int:
         """Return the offset of a queue's next message to hand out, fetched or not."""
@@ -152,44 +168,40 @@ class HandOut:
         self._look = None
         self.note_taken()
 
-    def _note_taken(self, parts: list[_Part]) -> None:
-        if parts:
-            self._last = {held: messages[0].queue_offset for held, messages in parts}
-        for held, messages in parts:
-            held.consume(len(messages))
+    def _note(self, made: _Made, end: int) -> None:
+        """Remove the messages before ``end`` from their queues: those of a queue together."""
+        begin = made.noted
+        if end <= begin:
+            return
+        made.noted = end
+        last = range((end - 1) // made.count * made.count, end)  # the last portion
+        self._last = {made.owners[at]: made.messages[at].queue_offset for at in reversed(last)}
+        for held, count in Counter(made.owners[begin:end]).items():
+            held.consume(count)
 
-    def _add(self, parts: list[_Part]) -> None:
-        if parts:
-            number = next(self._numbers)
-            self._made.append(_PolledPortion(number, parts))
-            self.ready[number] = [self._plain(message) for _, messages in parts for message in messages]
-
-    def _cut(self, count: int, ahead: int) -> Iterator[list[_Part]]:
-        """Cut ``ahead`` messages into portions of ``count``; one that is not full comes only alone."""
-        queues = list(islice(self._filled, max(1, ahead // count)))
-        each = max(count, ahead // max(len(queues), 1))
-        found = [(held, self._first(held, each)) for held in queues]
-        pairs = [
-            (held, message)
-            for start in range(0, each, count)
-            for held, messages in found
-            for message in messages[start : start + count]
-        ]
-        for start in range(0, max(1, len(pairs) - count + 1), count):
-            portion = groupby(pairs[start : start + count], itemgetter(0))
-            yield [(held, [message for _, message in group]) for held, group in portion]
-
-    def _choose(self, count: int) -> list[_Part]:
+    def _choose(self, count: int) -> _Made:
         """Choose up to ``count`` messages, in order within each queue; they stay in their queues."""
-        chosen: list[_Part] = []
+        made = _Made(count=count)
         for _ in range(len(self._filled)):
-            if count <= 0:
+            if (wanted := count - len(made.messages)) <= 0:
                 break
             held = next(iter(self._filled))
-            if messages := self._first(held, count):
-                count -= len(messages)
-                chosen.append((held, messages))
-        return chosen
+            made.add(held, self._first(held, wanted))
+        return made
+
+    def _choose_ahead(self, count: int, ahead: int) -> _Made:
+        """Choose ``ahead`` messages for portions of ``count``; one that is not full comes only alone."""
+        row = _ROW if count == 1 else count
+        queues = list(islice(self._filled, max(1, ahead // row)))
+        each = max(row, ahead // max(len(queues), 1))
+        found = [(held, self._first(held, each)) for held in queues]
+        made = _Made(count=count)
+        for start in range(0, each, row):
+            for held, messages in found:
+                made.add(held, messages[start : start + row])
+        full = len(made.messages) // count * count or len(made.messages)
+        del made.owners[full:], made.messages[full:]
+        return made
 
     def _first(self, held: ProcessQueue, count: int) -> list[MessageExt]:
         """Return the first messages of a filled queue, which goes behind the others."""

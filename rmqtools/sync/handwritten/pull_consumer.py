@@ -1,7 +1,6 @@
 """The base class of the blocking pull consumer: polls and iterations on the calling thread."""
 
 from collections.abc import Iterator
-from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -12,7 +11,7 @@ from rmqtools.sync.handwritten.consumer import BlockingConsumer
 from rmqtools.sync.lifecycle import ItemsUntilNone
 
 _MESSAGES_AHEAD = 256  # that calls take without the loop
-_MOST_KEPT = 32  # messages taken without the loop until it should remove them from their queues
+_MOST_KEPT = 128  # messages taken without the loop until it should remove them from their queues
 
 
 class BlockingPullConsumer(BlockingConsumer[aio.PullConsumer]):
@@ -66,8 +65,11 @@ class BlockingPullConsumer(BlockingConsumer[aio.PullConsumer]):
             if self._kept >= _MOST_KEPT or len(hand_out.ready) <= 1:
                 self._kept = 0
                 self._bridge.call_soon(hand_out.note_taken)
-        make_ready = partial(consumer._make_ready, count, seconds, ahead=ahead)
-        return self._bridge.take(hand_out.ready, make_ready, looks_first=looks_first)
+        return self._bridge.take(
+            hand_out.ready,
+            lambda: consumer._make_ready(count, seconds, ahead=ahead),
+            looks_first=looks_first,
+        )
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

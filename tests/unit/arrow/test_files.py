@@ -1,9 +1,10 @@
 """Messages in a Parquet file."""
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rmqtools.arrow import ParquetFile
+from rmqtools.arrow import ParquetFile, holds_read_messages
 from rmqtools.errors import ConfigError
 from rmqtools.testing import stored_message
 
@@ -38,3 +39,20 @@ def test_what_was_written_can_be_read_after_an_error(tmp_path):
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path):
     with pytest.raises(ConfigError, match="cannot be written"):
         ParquetFile(tmp_path / "no" / "file.parquet")
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"), [({"body", "queueOffset", "storeTimestamp"}, True), ({"body", "tags"}, False)]
+)
+def test_a_file_of_read_messages_has_their_places(tmp_path, columns, expected):
+    path = tmp_path / "file.parquet"
+    pq.write_table(pa.table({name: [1] for name in columns}), path)
+
+    assert holds_read_messages(path) is expected
+
+
+def test_what_is_no_parquet_file_has_no_read_messages(tmp_path):
+    path = tmp_path / "file.parquet"
+    path.write_bytes(b"body,tags\n")
+
+    assert not holds_read_messages(path)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from rmqtools import Message, MessageQueue, SendStatus
-from rmqtools.arrow import SendReport, send_batches
+from rmqtools.arrow import BadRow, SendReport, send_batches
 from rmqtools.errors import MessageRejectedError, SendError, TopicNotFoundError, UnknownOutcomeError
 from rmqtools.model.parcel import Parcel
 from tests.unit.arrow.fake_producer import (
@@ -289,3 +289,12 @@ def test_extra_properties_are_made_per_portion_and_the_columns_for_them_are_not_
 
     places = [message.properties["place"] for (parcel,) in producer.sent for message in messages_of(parcel)]
     assert places == ["0/7", "0/8", "2/7", "2/8"]
+
+
+def test_rows_that_are_not_valid_are_handed_over_and_the_rest_is_sent():
+    producer, found = FakeProducer(), list[BadRow]()
+
+    report = send_batches(producer, [bodies(b"1", b"", b"3")], topic="T", on_bad_rows=found.extend)
+
+    assert [(bad.row["body"].to_pylist(), bad.reason.split(":")[0]) for bad in found] == [([b""], "row 1")]
+    assert (report.acked, [*chain(*map(bodies_of, chain(*producer.sent)))]) == (2, [b"1", b"3"])

@@ -193,3 +193,18 @@ def test_the_version_is_one_line_with_the_state_of_the_compiled_module(run):
 
     assert text.startswith("rmqtools 0.")
     assert text.endswith(f", compiled module {state()})\n")
+
+
+def test_messages_that_wait_for_a_retry_are_shown_saved_and_sent_instead_of_dead_letters(run, cluster):
+    for topic in ("%RETRY%waiting", "%DLQ%waiting", "waits"):
+        cluster.create_topic(topic, queues=1, broker_names=["broker-a"])
+    cluster.store("%RETRY%waiting", b"later", properties={"RETRY_TOPIC": "waits"})
+    cluster.store("%DLQ%waiting", b"dead", properties={"RETRY_TOPIC": "waits"})
+    waiting = ("-g", "waiting", "--retry")
+
+    shown = json.loads(run("dlq", "browse", *waiting, "--json").stdout)
+    saved = run("dlq", "export", *waiting, "-f", "-").stdout.splitlines()
+    run("dlq", "replay", *waiting)
+
+    assert ([each["body_base64"] for each in shown], len(saved)) == (["bGF0ZXI="], 1)
+    assert [message.body for message in cluster.messages("waits")] == [b"later"]

@@ -1,12 +1,15 @@
 """``rmqtools group`` on the cluster in this process: what is printed, and what is changed."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from rmqtools import MessageQueue
 from rmqtools.cli.exit_code import ExitCode
+from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError, RemotingError, RocketMQError, UnsupportedError
+from rmqtools.model.running_info import ProcessQueueInfo
 from rmqtools.testing import Reaction
 from tests.unit.cli.top.scene import report
 
@@ -141,6 +144,20 @@ def test_a_quiet_check_prints_only_what_is_found(run, cluster):
 
     assert (well.exit_code, well.stdout) == (0, "")
     assert "no_members" in run("group", "check", "billing", "--quiet").stdout
+
+
+def test_a_queue_without_a_fetch_is_found_after_the_time_given(run, cluster):
+    told = report("orders", ("broker-a", 0), ("broker-b", 0), strategy="AVG")
+    fetched = {
+        queue: ProcessQueueInfo(last_pull_timestamp=SYSTEM_CLOCK.now_ms() - 30_000) for queue in told.mq_table
+    }
+    cluster.add_member("billing", "10.0.0.1@one", replace(told, mq_table=fetched))
+    by_default = run("group", "check", "billing").stdout
+    found = run("group", "check", "billing", "--max-stall", "20s").stdout
+    cluster.remove_member("billing", "10.0.0.1@one")
+
+    assert "queue_not_fetched" not in by_default
+    assert "queue_not_fetched" in found
 
 
 def test_a_check_of_a_group_that_no_broker_knows_is_an_error_that_names_one_spelled_alike(run):
@@ -332,6 +349,12 @@ def test_a_deleted_group_is_gone_with_its_offsets(run, cluster):
 
     assert deleted == "group billing is deleted: its settings and offsets\n"
     assert (run("group", "list", "--json").stdout, offset(cluster)) == ("[]\n", None)
+
+
+def test_a_deleted_group_may_keep_its_offsets(run, cluster):
+    run("group", "delete", "billing", "--keep-offsets", "--yes")
+
+    assert (run("group", "list", "--json").stdout, offset(cluster)) == ("[]\n", 1)
 
 
 @pytest.mark.process

@@ -166,3 +166,14 @@ def test_an_id_is_taken_as_clients_print_it(run, sent, form):
 def test_a_clients_id_without_a_topic_is_an_error_that_says_so(run, sent):
     with pytest.raises(ConfigError, match="is a client's message id: give the topic too"):
         run("message", "get", "--id", sent.msg_id)
+
+
+def test_a_message_is_shown_without_its_track(run, sent):
+    with_track, without = (
+        run("message", "get", "--id", sent.offset_msg_id, option).stdout
+        for option in ("--track", "--no-track")
+    )
+
+    assert "NOT_CONSUME_YET" in with_track
+    assert "NOT_CONSUME_YET" not in without
+    assert "body:       hello" in without

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from rmqtools import MessageQueue
-from rmqtools.errors import ConfigError
+from rmqtools.errors import ConfigError, ExactAppendError
 from rmqtools.testing import FakeCluster
 
 QUEUE = MessageQueue("mirrored", "broker-a", 0)
@@ -88,3 +88,48 @@ def test_several_topics_are_named_with_commas(run, cluster, target):
         ("mirrored", "second"),
         ("second", "mirrored"),
     }
+
+
+def test_the_target_has_settings_and_a_profile_of_its_own(run, cluster, monkeypatch, tmp_path):
+    monkeypatch.setenv("RMQTOOLS_CONFIG", str(tmp_path / "config.toml"))
+    with FakeCluster(cluster="west") as west:
+        cluster.create_topic("abroad", queues=1, broker_names=["broker-a"])
+        west.create_topic("ns%abroad", queues=1, broker_names=["broker-a"])
+        cluster.store("abroad", b"1", queue=MessageQueue("abroad", "broker-a", 0))
+        run("profile", "create", "west", "-n", west.name_server, "--set", "namespace=ns")
+        run("mirror", "run", "abroad", "--to-profile", "west", *QUICK)
+        cluster.store("abroad", b"2", queue=MessageQueue("abroad", "broker-a", 0))
+        run("mirror", "run", "abroad", "--to", west.name_server, "--to-set", "namespace=ns", *QUICK)
+        copied = [message.body for message in west.messages("ns%abroad")]
+
+    assert copied == [b"1", b"2"]
+
+
+def test_messages_that_the_target_refuses_go_to_a_topic_and_the_rest_is_copied(run, cluster):
+    with FakeCluster(cluster="west") as west:
+        for each in (cluster, west):
+            for topic in ("mixed", "refused"):
+                each.create_topic(topic, queues=1, broker_names=["broker-a"])
+        cluster.store("mixed", b"x" * 5_000_000, b"2", queue=MessageQueue("mixed", "broker-a", 0))
+        run("mirror", "run", "mixed", "--to", west.name_server, "--refused", "refused", *QUICK)
+        copied, refused = (
+            [message.body for message in west.messages(topic)] for topic in ("mixed", "refused")
+        )
+
+    assert (copied, len(refused)) == ([b"2"], 1)
+
+
+def test_a_first_copy_of_a_queue_whose_first_messages_expired_is_made_only_if_it_is_new(run, cluster, target):
+    for queue_owner in (cluster, target):
+        queue_owner.create_topic("expired", queues=1, broker_names=["broker-a"])
+    queue = MessageQueue("expired", "broker-a", 0)
+    target.store("expired", b"old", b"older", queue=queue)
+    target.begin_at(queue, 1)
+    cluster.store("expired", b"new", queue=queue)
+    arguments = ("mirror", "run", "expired", "--to", target.name_server, *QUICK)
+
+    with pytest.raises(ExactAppendError, match="--new"):
+        run(*arguments)
+    run(*arguments, "--new")
+
+    assert [message.body for message in target.messages("expired")][-1] == b"new"

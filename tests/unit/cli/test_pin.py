@@ -14,6 +14,7 @@ from rmqtools.engine.group.pin_store import KV_NAMESPACE
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.protocol.headers.topic import PutKVConfigRequestHeader
 from rmqtools.protocol.wire.command import request
+from rmqtools.testing import FakeCluster
 
 
 @pytest.fixture
@@ -183,3 +184,16 @@ def test_pins_that_leave_it_to_the_members_must_be_told_what_those_do(run, admin
     with pytest.raises(ConfigError, match="give --option when_absent=nobody or when_absent=everybody"):
         run(*allocate)
     assert json.loads(run(*allocate, "-o", "when_absent=nobody").stdout)[0]["then"] == []
+
+
+def test_pins_of_one_name_server_are_written_to_all_until_all_are_equal(cluster, admin):
+    with FakeCluster(cluster="other") as other:
+        admin.set_pins("shared", Pins(1, ["10.0.0.1"]))
+        both = ClientConfig(name_server=f"{cluster.name_server};{other.name_server}")
+        with Admin(both) as of_both:
+            repaired, again = of_both.repair_pins("shared"), of_both.repair_pins("shared")
+            copies = of_both.fetch_pin_copies("shared").values()
+
+    assert repaired is not None
+    assert repaired.ips == ("10.0.0.1",)
+    assert (again, {*copies}) == (None, {repaired})

@@ -42,6 +42,21 @@ def test_every_line_is_a_message_and_the_summary_counts_them(run, cluster, topic
     assert [row.split() for row in rows] == [[id_, "broker-a:0", str(n)] for n, id_ in enumerate(ids)]
 
 
+@pytest.mark.parametrize(
+    ("options", "written"),
+    [
+        (("--delay-level", "3"), r"DELAY\x013"),
+        (("--delay", "90"), r"TIMER_DELAY_MS\x0190000"),
+        (("--sharding-key", "customer-7"), r"__SHARDINGKEY\x01customer-7"),
+    ],
+)
+def test_options_of_delay_and_order_are_properties_of_each_message(run, cluster, topic, options, written):
+    run("produce", topic, *options, stdin="x\n")
+
+    sent = cluster.requests(topic=topic)[-1]
+    assert written in f"{sent.ext_fields}{sent.body!r}"
+
+
 def test_more_than_ten_messages_are_named_if_it_is_asked_for(run, topic):
     lines = "\n".join(map(str, range(11)))
 

@@ -209,3 +209,25 @@ def test_the_producers_of_a_topic_are_those_on_the_machines_its_messages_came_fr
         assert (row["host"], row["messages"], row["client_ids"]) == ("127.0.0.1", 2, [producer.client_id])
         assert producer.client_id in shown
     assert empty == "topic made has no messages\n"
+
+
+def test_a_topic_is_created_and_deleted_in_one_cluster_only(run, admin):
+    run("topic", "create", "regional", "--cluster", "DefaultCluster")
+    refused = [("create", "elsewhere"), ("delete", "regional", "--yes")]
+    for command in refused:
+        with pytest.raises(RocketMQError, match="East"):
+            run("topic", *command, "--cluster", "East")
+    assert "regional" in admin.fetch_topic_list()
+
+    run("topic", "delete", "regional", "--cluster", "DefaultCluster", "--yes")
+
+    assert not {"regional", "elsewhere"} & {*admin.fetch_topic_list()}
+
+
+def test_queues_to_read_are_changed_apart_from_those_to_write(run, admin, cluster):
+    cluster.create_topic("growing", queues=2, broker_names=["broker-a"])
+
+    run("topic", "alter", "growing", "--read-queues", "4")
+
+    config = admin.fetch_topic_configs("growing")["broker-a"]
+    assert (config.read_queue_nums, config.write_queue_nums) == (4, 2)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqtools.cluster import ClusterError, fetch_status, stop_cluster
+from rmqtools.cluster import ClusterError, ServerStatus, fetch_status, stop_cluster
 from rmqtools.cluster.state import ClusterState, ServerState, load_state
 
 STATE = ClusterState(
@@ -39,5 +39,5 @@ def test_a_recorded_pid_that_belongs_to_somebody_else_is_not_alive(tmp_path: Pat
     server = ServerState("namesrv", "127.0.0.1:9876", os.getpid(), "/x/output.log")
     ClusterState(owner=7, detached=True, servers=[server]).persist(tmp_path)
 
-    assert [server.alive for server in fetch_status(tmp_path)] == [False]
+    assert fetch_status(tmp_path) == [ServerStatus("namesrv", "127.0.0.1:9876", os.getpid(), alive=False)]
     assert stop_cluster(tmp_path) == []

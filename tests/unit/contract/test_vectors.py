@@ -5,9 +5,12 @@ from typing import Any
 import pytest
 
 from rmqtools.model import codes
+from rmqtools.protocol.headers.codec import header_fields
 from tests.contract import vectors
+from tests.contract.adapters_header_fields import header_class
 from tests.contract.adapters_model import NEWER_REQUEST_CODES, members, request_codes
 from tests.contract.vector_spec import Spec
+from tests.support.headers import HEADERS
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 COUNTS = {
@@ -90,6 +93,19 @@ def test_our_answers_are_javas(name):
 
 def test_exactly_the_pinned_files_are_here():
     assert {path.stem for path in VECTORS.glob("*.json")} == set(COUNTS)
+
+
+def test_every_header_with_fields_is_compared_with_javas():
+    compared = {header_class(case["header"]) for case in vectors.load_cases(VECTORS / "header_fields.json")}
+    lacking = [
+        name
+        for name, made in HEADERS.items()
+        if header_fields(made) and not {made, *made.__subclasses__()} & compared
+    ]
+
+    assert not lacking, (
+        f"add the fields that Java has of {', '.join(lacking)} to tests/vectors/header_fields.json"
+    )
 
 
 @pytest.mark.process  # it works for seconds

@@ -3,8 +3,9 @@
 import pytest
 
 from tools import surface
+from tools.site_pages import every_command
 from tools.sources import ROOT
-from tools.surface import KINDS, invented, missing, released, unannounced, unused
+from tools.surface import KINDS, invented, missing, released, unannounced, untested, unused
 
 pytestmark = pytest.mark.process  # it reads all sources, for seconds
 
@@ -40,6 +41,29 @@ def test_every_public_thing_is_on_its_page(kind):
 @pytest.mark.parametrize("kind", [each for each in KINDS if each.is_exact], ids=lambda kind: kind.name)
 def test_a_page_names_nothing_that_does_not_exist(kind):
     refuse(invented(kind))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_public_thing_is_in_a_test(kind):
+    unknown = "un" + "heard"  # in two words: this file is a test, too
+    nowhere = f"rmqtools.{unknown}" if kind.name == "command-option" else unknown
+    refuse(untested(kind))
+    if kind.name not in ("name", "event"):
+        assert untested(kind._replace(found=lambda: {nowhere: ""})) == [
+            f"{kind.name} {nowhere} is in no test. Write one that has: {unknown}"
+        ]
+
+
+def test_every_argument_of_a_command_has_a_text():
+    arguments = [(path, each) for path, command in every_command() for each in command.params]
+    refuse(
+        [
+            f"argument {each.name} of {path} has no text. Add help=… in rmqtools/cli"
+            for path, each in arguments
+            if each.param_type_name == "argument" and not getattr(each, "help", None)
+        ]
+    )
+    assert len(arguments) > 100
 
 
 def test_every_setting_is_used():

@@ -19,12 +19,13 @@ def test_prometheus_gets_the_numbers_until_ctrl_c(cluster):
     cluster.create_topic("orders", queues=1)
     program = "from rmqtools.cli import main; main()"
     command = [sys.executable, "-c", program, "exporter", "--port", "0", "--interval", "1"]
+    command += ["--address", "127.0.0.2", "--deadline", "20"]
     variables = {**os.environ, "NAMESRV_ADDR": cluster.name_server, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables
     ) as one:
         assert one.stdout is not None
-        (url,) = re.findall(r"^(http://127\.0\.0\.1:\d+/metrics) has ", one.stdout.readline())
+        (url,) = re.findall(r"^(http://127\.0\.0\.2:\d+/metrics) has ", one.stdout.readline())
 
         def shown() -> str:
             with urllib.request.urlopen(url, timeout=PATIENCE) as answer:

@@ -235,3 +235,30 @@ def test_texts_of_alerts_use_labels_that_their_expressions_keep(labels):
         assert shown <= (set(kept[1].split(", ")) if kept else labels[metric[0]]), rule["alert"]
         assert rule.get("labels", {}).get("severity") in {None, *Severity}
         assert "severity" in rule.get("labels", {}) or "severity" in (kept[1] if kept else "")
+
+
+def test_brokers_tell_their_rates_latency_disk_and_waiting_requests(shop, admin, collector, value):
+    told = {
+        "putTps": "12.5 10 10",
+        "getTransferredTps": "7.5 7 7",
+        "putLatency99": "2",
+        "commitLogDiskRatio": "0.25",
+        "pageCacheLockTimeMills": "3",
+        "sendThreadPoolQueueSize": "4",
+    }
+    answer = response(0, 0, body=format_body(KVTable(table=told)))
+    shop.fault(broker="broker-a", code=RequestCode.GET_BROKER_RUNTIME_INFO, times=None, answer=answer)
+    collector.look(admin)
+    labels = {"cluster": "DefaultCluster", "broker": "broker-a", "brokerIP": shop.addr("broker-a")}
+
+    names = {
+        "rmqtools_broker_up": 1,
+        "rocketmq_broker_tps": 12.5,
+        "rocketmq_broker_qps": 7.5,
+        "rocketmq_brokeruntime_put_latency_99": 2,
+        "rocketmq_brokeruntime_commitlog_disk_ratio": 0.25,
+        "rocketmq_brokeruntime_pagecache_lock_time_mills": 3,
+        "rocketmq_brokeruntime_send_threadpool_queue_size": 4,
+    }
+    assert {name: value(name, **labels) for name in names} == names
+    assert value("rmqtools_exporter_look_seconds") > 0

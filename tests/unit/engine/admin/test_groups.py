@@ -52,3 +52,13 @@ def test_dead_letters_are_counted_with_the_time_of_the_last_one(cluster, admin):
 
     assert before == DeadLetters()
     assert admin.fetch_dead_letters("billing") == DeadLetters(count=2, newest_ms=7000)
+
+
+def test_ages_of_a_known_progress_are_read_apart(cluster, admin):
+    cluster.commit("billing", FIRST, 1)
+    progress = admin.fetch_progress("billing")
+
+    assert {queue: each.oldest_ms for queue, each in admin.fetch_ages(progress).items()} == {
+        FIRST: 2000,
+        SECOND: None,
+    }

@@ -66,3 +66,31 @@ async def test_a_queue_given_up_counts_as_consumed_up_to_the_last_poll_of_what_w
     assert (hand_out.consumed(held), hand_out.handed_out(held)) == (30, 40)
     hand_out.forget(held)
     assert not hand_out.ready
+
+
+class CountingQueue(ProcessQueue):
+    """Counts how often messages leave it."""
+
+    departures = 0
+
+    def consume(self, count: int) -> None:
+        self.departures += 1
+        super().consume(count)
+
+
+async def test_messages_taken_one_by_one_leave_their_queues_together():
+    queues = [
+        CountingQueue(MessageQueue("orders", "broker-a", number), ManualClock(), 0) for number in (0, 1)
+    ]
+    hand_out = HandOut()
+    for begin, held in zip((0, 1000), queues, strict=True):
+        held.put([stored(offset) for offset in range(begin, begin + 100)])
+        hand_out.arrived(held)
+    hand_out.make_ready(1, ahead=128)
+    taken = [hand_out.ready.pop(number)[0] for number in sorted(hand_out.ready)[:70]]
+    hand_out.note_taken()
+
+    assert [message.queue_offset for message in taken] == [*range(32), *range(1000, 1032), *range(32, 38)]
+    assert [(held.departures, held.committable) for held in queues] == [(1, 38), (1, 1032)]
+    assert hand_out.consumed(queues[0]) == 37  # the last one may not be consumed yet
+    assert hand_out.consumed(queues[1]) == 1032
