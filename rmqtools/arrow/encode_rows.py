@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from rmqtools.arrow.rows import Rows
 from rmqtools.arrow.spans import Positions, bytes_scalar
+from rmqtools.model.encoded_batch import MsgIds
 from rmqtools.model.message_const import (
     PROPERTY_KEYS,
     PROPERTY_SHARDING_KEY,
@@ -26,7 +27,6 @@ from rmqtools.model.message_const import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     PROPERTY_WAIT_STORE_MSG_OK,
 )
-from rmqtools.model.parcel import MsgIds
 from rmqtools.protocol.messages.batch import FIXED_BYTES
 from rmqtools.protocol.messages.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR, format_properties
 

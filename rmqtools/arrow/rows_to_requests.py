@@ -1,4 +1,4 @@
-"""Divides rows into parcels: requests with rows of one topic, for one queue or for any."""
+"""Divides rows into batches: requests with rows of one topic, for one queue or for any."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from rmqtools.arrow.encode_rows import EncodedRows, encode_rows
 from rmqtools.arrow.queue_choice import ANY, Codes, RowQueues, column_codes
 from rmqtools.arrow.rows import Rows
 from rmqtools.arrow.spans import Mask
-from rmqtools.model.parcel import MsgIds, Parcel
+from rmqtools.model.encoded_batch import EncodedBatch, MsgIds
 from rmqtools.model.queue import MessageQueue
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ class _Group:
     queue: MessageQueue | None
 
 
-def parcels_of(producer: "Producer", rows: Rows, choice: RowQueues) -> list[Parcel]:
-    """Check rows, encode them, and cut them into parcels of at most ``max_batch_bytes``.
+def encode_batches(producer: "Producer", rows: Rows, choice: RowQueues) -> list[EncodedBatch]:
+    """Check rows, encode them, and cut them into batches of at most ``max_batch_bytes``.
 
-    Parcels of one queue are in the order of the rows. Rows with a delay and larger rows are alone, as
+    Batches of one queue are in the order of the rows. Rows with a delay and larger rows are alone, as
     messages.
 
     Raises:
@@ -47,10 +47,10 @@ def parcels_of(producer: "Producer", rows: Rows, choice: RowQueues) -> list[Parc
     order, groups = _group(producer, rows, choice)
     if order is not None:
         rows, properties = rows.take(order), properties.take(order)
-    msg_ids = producer._parcels.reserve_msg_ids(len(rows))
+    msg_ids = producer._encoded_sends.reserve_msg_ids(len(rows))
     cut = _Cut(rows, encode_rows(rows, properties, msg_ids), msg_ids, config.max_batch_bytes)
-    by_group = [[cut.parcel(group, part, choice) for part in cut.parts(group)] for group in groups]
-    return [parcel for parcel in chain.from_iterable(zip_longest(*by_group)) if parcel is not None]
+    by_group = [[cut.batch(group, part, choice) for part in cut.parts(group)] for group in groups]
+    return [batch for batch in chain.from_iterable(zip_longest(*by_group)) if batch is not None]
 
 
 def _group(producer: "Producer", rows: Rows, choice: RowQueues) -> tuple[pa.Array | None, list[_Group]]:
@@ -89,7 +89,7 @@ def _sorted_groups(
 
 
 class _Cut:
-    """Encoded rows in the order of their groups, which are cut into parcels."""
+    """Encoded rows in the order of their groups, which are cut into batches."""
 
     def __init__(self, rows: Rows, encoded: EncodedRows, msg_ids: MsgIds, max_bytes: int) -> None:
         self._rows = rows
@@ -99,7 +99,7 @@ class _Cut:
         self._alone = _alone(rows, encoded, max_bytes)
 
     def parts(self, group: _Group) -> Iterator[tuple[int, int]]:
-        """Yield the rows ``[begin, end)`` of each parcel."""
+        """Yield the rows ``[begin, end)`` of each batch."""
         stops = [*(np.flatnonzero(self._alone[group.begin : group.end]) + group.begin).tolist(), group.end]
         begin = group.begin
         for stop in stops:
@@ -114,14 +114,14 @@ class _Cut:
         limit = min(int(offsets[begin]) + self._max_bytes, int(offsets[-1]))
         return int(np.searchsorted(offsets, np.int32(limit), "right")) - 1
 
-    def parcel(self, group: _Group, part: tuple[int, int], choice: RowQueues) -> Parcel:
-        """Make a parcel of the rows of a part."""
+    def batch(self, group: _Group, part: tuple[int, int], choice: RowQueues) -> EncodedBatch:
+        """Make a batch of the rows of a part."""
         begin, end = part
         queue, may_move = (group.queue, False) if group.queue else choice.of_request(group.queues)
         if self._alone[begin]:
             message = self._rows.message(begin)
-            return Parcel(topic=group.topic, message=message, queue=queue, may_move=may_move)
-        return Parcel(
+            return EncodedBatch(topic=group.topic, message=message, queue=queue, may_move=may_move)
+        return EncodedBatch(
             topic=group.topic,
             body=self._encoded.slice(begin, end),
             msg_ids=self._msg_ids[begin:end],

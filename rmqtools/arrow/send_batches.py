@@ -2,10 +2,10 @@
 
 - It takes 10,000 rows or 16 MB at a time, in the types of ``canonical``. ``check_rows`` checks whole columns,
   ``queue_choice`` gives each row its queue or leaves it to the producer, ``encode_rows`` joins the parts of
-  all messages with one kernel, and ``rows_to_requests`` cuts the result into parcels, one request each. They
+  all messages with one kernel, and ``rows_to_requests`` cuts the result into batches, one request each. They
   are sent one per queue at a time, and none is started after a failure.
-- Two portions are in flight on one ``ParcelLine`` while the next is encoded. Only rows with a delay, and rows
-  larger than a request, become a ``Message``.
+- Two portions are in flight in one ``BatchSeries`` while the next is encoded. Only rows with a delay, and
+  rows larger than a request, become a ``Message``.
 """
 
 from collections import deque
@@ -23,9 +23,9 @@ from rmqtools.arrow.check_rows import find_bad_rows
 from rmqtools.arrow.queue_choice import RowQueues
 from rmqtools.arrow.row_bytes import DIGEST_BITS, digest_of
 from rmqtools.arrow.rows import Rows, rows_of
-from rmqtools.arrow.rows_to_requests import parcels_of
+from rmqtools.arrow.rows_to_requests import encode_batches
 from rmqtools.errors import MessageRejectedError, RocketMQError, SendError, UnknownOutcomeError
-from rmqtools.model.parcel import Parcel, ParcelResult
+from rmqtools.model.encoded_batch import EncodedBatch, StoredBatch
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendStatus
 from rmqtools.select import MessageQueueSelector
@@ -92,25 +92,25 @@ class SendReport:
             self._reach(queue, offset)
         self.digest = (self.digest + other.digest) % (1 << DIGEST_BITS)
 
-    def count(self, parcel: Parcel, result: ParcelResult | SendError) -> None:
-        """Count the rows of a parcel."""
+    def count(self, batch: EncodedBatch, result: StoredBatch | SendError) -> None:
+        """Count the rows of a batch."""
         copies = sum(attempt.outcome in _POSSIBLY_STORED for attempt in result.attempts)
         if isinstance(result, SendError):
-            self.failed += len(parcel)
-            self.unknown += copies * len(parcel)
+            self.failed += len(batch)
+            self.unknown += copies * len(batch)
             return
         self.acked += result.count
         self.retried += result.count * (len(result.attempts) > 1)
         self.not_replicated += result.count * (result.status is not SendStatus.SEND_OK)
         self.unknown += max(0, copies - 1) * result.count
-        self.bytes += parcel.nbytes
+        self.bytes += batch.nbytes
         self._count_broker(result.queue.broker_name, result.count)
-        if parcel.message is None or not parcel.message.is_delayed:  # else the offset is of another topic
+        if batch.message is None or not batch.message.is_delayed:  # else the offset is of another topic
             self._reach(result.queue, result.queue_offset + result.count)
             if self.ranges is not None:
                 self._note(self.ranges.setdefault(result.queue, []), result)
 
-    def _note(self, found: list[tuple[int, int]], result: ParcelResult) -> None:
+    def _note(self, found: list[tuple[int, int]], result: StoredBatch) -> None:
         begin, end = result.queue_offset, result.queue_offset + result.count
         if found and found[-1][1] == begin:
             begin = found.pop()[0]
@@ -168,23 +168,23 @@ def send_batches(
             extra = {name: canonical_column(column) for name, column in more.items()}
             sent = part.drop_columns([name for name in unsent if name in part.schema.names])
             rows = rows_of(sent, topic=topic, first_row=row, extra=extra)
-            rows, parcels = _parcels(producer, rows, choice, on_bad_rows)
-            wire.send(parcels)
-            if report.ranges is not None and parcels:
+            rows, encoded = _encoded(producer, rows, choice, on_bad_rows)
+            wire.send(encoded)
+            if report.ranges is not None and encoded:
                 report.digest = (report.digest + digest_of(rows.columns)) % (1 << DIGEST_BITS)
             row += part.num_rows
     return report
 
 
-def _parcels(
+def _encoded(
     producer: "Producer",
     rows: Rows,
     choice: RowQueues,
     on_bad_rows: Callable[[list[BadRow]], None] | None,
-) -> tuple[Rows, list[Parcel]]:
-    """Return the valid rows and their parcels; look for bad rows only after an error, which is rare."""
+) -> tuple[Rows, list[EncodedBatch]]:
+    """Return the valid rows and their batches; look for bad rows only after an error, which is rare."""
     try:
-        return rows, parcels_of(producer, rows, choice)
+        return rows, encode_batches(producer, rows, choice)
     except MessageRejectedError:
         if on_bad_rows is None:
             raise
@@ -193,7 +193,7 @@ def _parcels(
             raise
     on_bad_rows([BadRow.of(rows, row, reason) for row, reason in sorted(reasons.items())])
     left = rows.take(pa.array([row for row in range(len(rows)) if row not in reasons], pa.int64()))
-    return left, parcels_of(producer, left, choice) if len(left) else []
+    return left, encode_batches(producer, left, choice) if len(left) else []
 
 
 def _portions(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -214,10 +214,10 @@ class _Wire:
     """
 
     def __init__(self, producer: "Producer", report: SendReport) -> None:
-        self._parcels = producer._parcels
+        self._sender = producer._encoded_sends
         self._report = report
-        self._line = self._parcels.parcel_line()
-        self._sent: deque[tuple[Sequence[Parcel], Future[list[ParcelResult | SendError]]]] = deque()
+        self._series = self._sender.new_series()
+        self._sent: deque[tuple[Sequence[EncodedBatch], Future[list[StoredBatch | SendError]]]] = deque()
         self._rows = 0  # of all portions
         self._failed: list[tuple[int, RocketMQError]] = []  # rows that were not stored, and the error
 
@@ -229,18 +229,18 @@ class _Wire:
             if kind is None or issubclass(kind, Exception):
                 self._await_sent(0)
         finally:
-            for _parcels, future in self._sent:
+            for _batches, future in self._sent:
                 future.cancel()
 
-    def send(self, parcels: Sequence[Parcel]) -> None:
-        """Send parcels as soon as another portion may be in flight.
+    def send(self, batches: Sequence[EncodedBatch]) -> None:
+        """Send batches as soon as another portion may be in flight.
 
         Raises:
-            RocketMQError: as :meth:`_await_sent`; these parcels are not sent.
+            RocketMQError: as :meth:`_await_sent`; these batches are not sent.
         """
         self._await_sent(_PORTIONS - 1)
-        self._rows += sum(map(len, parcels))
-        self._sent.append((parcels, self._parcels.send_parcels_async(parcels, line=self._line)))
+        self._rows += sum(map(len, batches))
+        self._sent.append((batches, self._sender.send_encoded_async(batches, series=self._series)))
 
     def _await_sent(self, left: int) -> None:
         """Wait until at most ``left`` portions are in flight; after a failure, until none is.
@@ -254,21 +254,23 @@ class _Wire:
             failed, self._failed = self._failed, []
             _raise_failed(failed, self._rows)
 
-    def _count(self, parcels: Sequence[Parcel], future: "Future[list[ParcelResult | SendError]]") -> None:
+    def _count(
+        self, batches: Sequence[EncodedBatch], future: "Future[list[StoredBatch | SendError]]"
+    ) -> None:
         try:
             results = future.result()
         except RocketMQError as error:
-            count = sum(map(len, parcels))
+            count = sum(map(len, batches))
             self._report.failed += count
             self._failed.append((count, error))
             return
         except BaseException:  # an interruption; cancelling a portion that has ended does nothing
             future.cancel()
             raise
-        for parcel, result in zip(parcels, results, strict=True):
-            self._report.count(parcel, result)
+        for batch, result in zip(batches, results, strict=True):
+            self._report.count(batch, result)
             if isinstance(result, SendError):
-                self._failed.append((len(parcel), result))
+                self._failed.append((len(batch), result))
 
 
 def _raise_failed(failed: Sequence[tuple[int, RocketMQError]], rows: int) -> NoReturn:

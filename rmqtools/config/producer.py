@@ -68,7 +68,7 @@ class ProducerConfig(ClientConfig):
     Larger batches cost brokers less CPU a message; a broker refuses batches above its maxMessageSize.
     """
     max_in_flight: int = 16
-    """Requests of one ``send_many``, or of one line of parcels, that may be without an answer. Ours.
+    """Requests of one ``send_many``, or of one series of batches, that may be without an answer. Ours.
 
     Raise it only if there are more queues than this: each queue has one request at a time.
     """

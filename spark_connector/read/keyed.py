@@ -11,7 +11,7 @@ from rmqtools.errors import ConfigError
 from rmqtools.model.message import MessageExt
 from spark_connector.options.batch_settings import LookUp
 from spark_connector.options.read_settings import ReadOptions
-from spark_connector.worker.clients import lent_client
+from spark_connector.worker.clients import borrowed_client
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +45,7 @@ def read_key_task(options: ReadOptions, task: KeyTask) -> Iterator["pa.RecordBat
     from rmqtools.arrow.rows_to_batch import rows_to_batch
 
     schema = select_columns(*options.columns)
-    with lent_client(options.client) as client:
+    with borrowed_client(options.client) as client:
         found = client.run(_find(aio.Admin(client.asynchronous), options, task))
     for broker_name, messages in groupby(found, key=lambda message: message.broker_name):
         queue = MessageQueue(task.topic, broker_name, 0)

@@ -13,7 +13,7 @@ from spark_connector.options.allocation import Allocation, share_queues
 from spark_connector.options.read_settings import ReadOptions
 from spark_connector.read.loss import REMEDY
 from spark_connector.read.planning import gather_ranges, plan_ranges
-from spark_connector.worker.clients import client_of, lent_client
+from spark_connector.worker.clients import borrowed_client, client_of
 from spark_connector.worker.gc_freeze import freeze_once
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def read_task(options: ReadOptions, task: ReadTask) -> Iterator["pa.RecordBatch"
     from rmqtools.arrow import read_ranges, select_columns  # the driver's processes plan without it
 
     schema = select_columns(*options.columns)
-    with lent_client(options.client) as client:
+    with borrowed_client(options.client) as client:
         if task.reader_id and options.allocation and options.allocation.verify_host:
             _verify_host(task.reader_id, client)
         try:

@@ -150,20 +150,20 @@ _CACHE: Final = ClientCache()
 def client_of(config: ClientConfig) -> Client:
     """Return this process's client for a configuration, connected on first use; it is never closed as idle.
 
-    If the use ends, prefer :func:`lent_client`.
+    If the use ends, prefer :func:`borrowed_client`.
     """
     return _CACHE.borrow(Client, config)
 
 
 @contextmanager
-def lent_client(config: ClientConfig) -> Iterator[Client]:
+def borrowed_client(config: ClientConfig) -> Iterator[Client]:
     """Lend this process's client for a configuration to a block."""
     with _lent(Client, config) as client:
         yield client
 
 
 @contextmanager
-def lent_producer(config: ProducerConfig) -> Iterator["Producer"]:
+def borrowed_producer(config: ProducerConfig) -> Iterator["Producer"]:
     """Lend this process's producer for a configuration to a block; an error in the block closes it."""
     with _lent(rmqtools.Producer, config) as producer:
         yield producer

@@ -17,7 +17,7 @@ from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.write_settings import WriteOptions, write_options
-from spark_connector.worker.clients import lent_producer
+from spark_connector.worker.clients import borrowed_producer
 from spark_connector.write.write_task import TaskReport, total_of
 
 log = get_logger(__name__)
@@ -130,7 +130,7 @@ def _opened(options: WriteOptions, query: str | None) -> Iterator[StagedWrites]:
     assert staging is not None
     assert options.topic is not None
     with (
-        lent_producer(options.producer) as producer,
+        borrowed_producer(options.producer) as producer,
         StagedWrites(
             producer,
             topic=options.topic,

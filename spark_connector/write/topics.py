@@ -9,7 +9,7 @@ from rmqtools import Admin
 from rmqtools.errors import RocketMQError, TopicNotFoundError
 from spark_connector.options.selection import EVERY_TOPIC, similar_topics
 from spark_connector.options.write_settings import WriteOptions
-from spark_connector.worker.clients import lent_client
+from spark_connector.worker.clients import borrowed_client
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,7 @@ def check_topics(options: WriteOptions, batches: Iterable["pa.RecordBatch"]) -> 
 
 
 def _refuse_missing(options: WriteOptions, topics: Iterable[str], why: str) -> None:
-    with lent_client(options.producer) as client:
+    with borrowed_client(options.producer) as client:
         admin = Admin(client)
         for topic in topics:
             try:

@@ -22,7 +22,7 @@ from rmqtools.errors import ConfigError
 from rmqtools.log import get_logger
 from spark_connector.options.bad_row_policy import BadRowPolicy
 from spark_connector.options.write_settings import WriteOptions
-from spark_connector.worker.clients import lent_producer
+from spark_connector.worker.clients import borrowed_producer
 from spark_connector.worker.gc_freeze import freeze_once
 from spark_connector.write.copied_rows import check_queues, copied_rows
 from spark_connector.write.stamps import Stamper
@@ -210,7 +210,7 @@ def write_rows(options: WriteOptions, batches: Iterable["pa.RecordBatch"], place
     place.check(options)
     stamper = place.stamper(options)
     try:
-        with lent_producer(options.producer) as producer:
+        with borrowed_producer(options.producer) as producer:
             if options.staging is not None:
                 producer.fetch_publish_queues(options.staging.topic)  # its queues change with the target's
             if not options.on_bad_row.is_fail:

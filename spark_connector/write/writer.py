@@ -11,7 +11,7 @@ from rmqtools import Admin
 from rmqtools.errors import RocketMQError
 from rmqtools.log import get_logger
 from spark_connector.options.write_settings import WriteOptions
-from spark_connector.worker.clients import lent_client
+from spark_connector.worker.clients import borrowed_client
 from spark_connector.worker.user_errors import text_first
 from spark_connector.write.exactly_once import commit_staged
 from spark_connector.write.write_task import TaskReport, place_of_task, total_of, write_rows
@@ -56,7 +56,7 @@ class RocketMQBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspa
 
     def _await_readable(self, total: TaskReport) -> None:
         try:
-            with lent_client(self._options.producer) as client:
+            with borrowed_client(self._options.producer) as client:
                 Admin(client).await_readable(total.rows.end_offsets, timeout=_READABLE_TIMEOUT)
         except RocketMQError as error:  # the messages are stored
             log.warning("write_not_yet_readable", reason=str(error))

@@ -28,15 +28,15 @@ Place = tuple[int, int]  # queue id, offset
 
 
 @pytest.fixture(autouse=True)
-def loans(monkeypatch) -> Iterator[list[int]]:
-    """The queues that were lent; a test without any would show nothing."""
-    lent: list[int] = []
-    lend = Burst.lend
+def bursts(monkeypatch) -> Iterator[list[int]]:
+    """The queues that the thread fetched; a test without any would show nothing."""
+    sources: list[int] = []
+    add = Burst.add
     monkeypatch.setattr(
-        Burst, "lend", lambda self, one: (lent.append(one.held.queue.queue_id), lend(self, one))[1]
+        Burst, "add", lambda self, one: (sources.append(one.held.queue.queue_id), add(self, one))[1]
     )
-    yield lent
-    assert lent
+    yield sources
+    assert sources
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from rmqtools import ExactAppender, Message, MessageQueue, Producer, ProducerConfig
 from rmqtools.errors import SendError
 from rmqtools.model.append_mark import APPEND_MARK
-from rmqtools.model.parcel import MsgIds, Parcel
+from rmqtools.model.encoded_batch import EncodedBatch, MsgIds
 from rmqtools.protocol.messages.batch import encode_batch
 from tests.behaviour.site import pulled, until
 from tests.support.patience import PATIENT_REQUEST
@@ -47,14 +47,14 @@ def test_compressed_bodies_of_a_batch_keep_their_flag(site, wire, topic, produce
     with appender(producer, site, topic) as writer:
         asynchronous = writer._appender
         body = encode_batch([(0, bytes(outgoing.body), f"{APPEND_MARK}\x010 behaviour \x02".encode())])
-        parcel = Parcel(
+        batch = EncodedBatch(
             topic=topic,
             body=body,
             msg_ids=MsgIds("", 0, 1),
             queue=writer.queue,
             sys_flag=outgoing.sys_flag,
         )
-        writer._bridge.run(lambda: asynchronous._writer.append(parcel, [0]))
+        writer._bridge.run(lambda: asynchronous._writer.append(batch, [0]))
 
     until(lambda: pulled(wire, topic))
     (message,) = pulled(wire, topic)

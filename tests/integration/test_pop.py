@@ -167,9 +167,9 @@ def test_two_members_pop_everything_once_and_what_failed_once_more(cluster, admi
 def test_what_threads_pop_is_acknowledged_and_what_failed_comes_once_more(
     cluster, producer, group, topic, monkeypatch
 ):
-    lent: list[object] = []
-    lend = Burst.lend
-    monkeypatch.setattr(Burst, "lend", lambda self, one: (lent.append(one), lend(self, one))[1])
+    sources: list[object] = []
+    add = Burst.add
+    monkeypatch.setattr(Burst, "add", lambda self, one: (sources.append(one), add(self, one))[1])
     heard = Heard(b"m-7000")
     bodies = send(producer, topic, 8000)
     with member(cluster, group, topic, heard, "one"):
@@ -179,7 +179,7 @@ def test_what_threads_pop_is_acknowledged_and_what_failed_comes_once_more(
         )  # later than what was not acknowledged
         seen = heard.seen()
 
-    assert lent
+    assert sources
     assert set(seen) == bodies
     assert {body for body, count in seen.items() if count > 1} == {b"m-7000"}
 

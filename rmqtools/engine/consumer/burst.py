@@ -1,7 +1,7 @@
 """Bursts: a listener's thread fetches queues itself and calls the listener at once, without the event loop.
 
 While calls are short and brokers have more, passing messages from the loop to a thread costs more than the
-calls. So the loop lends such queues to one thread. In turns of a few milliseconds it takes the answers of all
+calls. So the loop gives such queues to one thread. In turns of a few milliseconds it takes the answers of all
 these queues, sends their next requests, and makes the calls. Between two turns the loop notes what was
 consumed, and takes back the queues that are dropped, suspended or empty. Heartbeats, rebalance and long polls
 stay with the loop.
@@ -21,7 +21,7 @@ from typing import Any, Generic
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.blocking_connection import BlockingConnection
 from rmqtools.engine.connection.client import ClientCore
-from rmqtools.engine.consumer.lent import Lent, Tally
+from rmqtools.engine.consumer.burst_sources import Source, Tally
 from rmqtools.engine.consumer.listeners import LONG_CALL, Listeners, OnThread
 from rmqtools.engine.consumer.workers import Arrival, Ended, Failed, H, Workers, new_context
 from rmqtools.errors import RemotingConnectError, RocketMQError
@@ -34,7 +34,7 @@ from rmqtools.protocol.wire.template import Request
 
 log = get_logger(__name__)
 
-_MOST_LENT = 32  # queues; each has an answer on its way
+_MOST_SOURCES = 32  # queues; each has an answer on its way
 _TURN = 0.010  # seconds after which the thread lets the loop note what was consumed
 _SLOW = 0.050  # seconds after which the loop takes over from a listener that has not returned
 _LOOK_AGAIN = 0.005  # seconds, if the thread is between two calls just then
@@ -42,7 +42,7 @@ _PATIENCE = 0.05  # seconds for an answer; a slower broker's queues are the loop
 
 
 class Burst(Generic[H]):
-    """The queues of one consumer that are lent to a thread."""
+    """The queues of one consumer that one thread fetches."""
 
     def __init__(
         self,
@@ -61,10 +61,10 @@ class Burst(Generic[H]):
             listeners: its listeners.
             workers: settle what is unusual.
             arrange: makes arrivals of messages that came just now; called on the thread.
-            take_up: ``take_up(lent, in_call)`` holds an answer in hand of which not all calls are made, and
+            take_up: ``take_up(source, in_call)`` holds an answer in hand of which not all calls are made, and
                 returns True. ``in_call``: the thread is still in one of them; False: wait until it ends.
-            take_back: settles what a queue still has when its loan ends; None: it is fetched again. Otherwise
-                each queue has its own connection, and keeps that if its answer is late.
+            take_back: settles what a queue still has when the thread fetches it no more; None: it is fetched
+                again. Otherwise each queue has its own connection, and keeps that if its answer is late.
         """
         self._remoting = client.remoting
         self._monotonic = client.clock.monotonic
@@ -75,24 +75,24 @@ class Burst(Generic[H]):
         self._workers = workers
         self._worker = workers.enlist()
         self._tasks = Background()
-        self._lent: list[Lent[H]] = []
+        self._sources: list[Source[H]] = []
         self._connections: dict[Hashable, BlockingConnection] = {}
-        self._served: list[Lent[H]] = []  # the thread's own during a turn: the queues it goes on with
-        self._in_hand: Lent[H] | None = None  # the thread's own: of its answer, not all calls are made
+        self._served: list[Source[H]] = []  # the thread's own during a turn: the queues it goes on with
+        self._in_hand: Source[H] | None = None  # the thread's own: of its answer, not all calls are made
         self._is_over = False
         self._is_closed = False
         self._is_running = False
         self._watch: asyncio.TimerHandle | None = None
 
-    def may_lend(self) -> bool:
-        """Return whether another queue may be lent: calls are short, none hangs, and there is room."""
-        if not self._listeners.may_pull or self._is_over or len(self._lent) >= _MOST_LENT:
+    def may_burst(self) -> bool:
+        """Return whether another queue may join: calls are short, none hangs, and there is room."""
+        if not self._listeners.may_pull or self._is_over or len(self._sources) >= _MOST_SOURCES:
             return False
         return self._workers.longest_call() < _SLOW
 
-    def lend(self, lent: Lent[H]) -> None:
-        """Let the thread fetch a queue until ``lent.returned`` is done; then the loop fetches it again."""
-        self._lent.append(lent)
+    def add(self, source: Source[H]) -> None:
+        """Let the thread fetch a queue until ``source.returned`` is done; then the loop fetches it again."""
+        self._sources.append(source)
         if not self._is_running:
             self._is_running = True
             self._tasks.spawn("burst", self._run())
@@ -108,14 +108,14 @@ class Burst(Generic[H]):
 
     def note_queue(self, queue: MessageQueue) -> None:
         """Note how far a queue is consumed just now: pulls of the thread carry as much."""
-        for lent in self._lent:
-            if lent.held.queue == queue:
-                lent.note()
+        for source in self._sources:
+            if source.held.queue == queue:
+                source.note()
 
     async def _run(self) -> None:
         try:
-            while self._lent and not self._is_over and (on_thread := self._listeners.on_thread) is not None:
-                await self._take_turn(on_thread)
+            while self._sources and not self._is_over and self._listeners.on_thread is not None:
+                await self._take_turn(self._listeners.on_thread)
             self._return_all()
             self._give_back_all()
         finally:  # if it is cancelled, the thread may still use the connections
@@ -123,8 +123,8 @@ class Burst(Generic[H]):
             self._return_all()
 
     async def _take_turn(self, on_thread: OnThread) -> None:
-        begun = set(self._lent)
-        self._served = self._lent.copy()
+        begun = set(self._sources)
+        self._served = self._sources.copy()
         self._watch = asyncio.get_running_loop().call_later(_SLOW, self._take_over)
         failed = None
         try:
@@ -136,23 +136,23 @@ class Burst(Generic[H]):
             self._watch.cancel()
         await self._end_turn(begun, failed)
 
-    async def _end_turn(self, begun: set[Lent[H]], failed: Failed[H] | None) -> None:
+    async def _end_turn(self, begun: set[Source[H]], failed: Failed[H] | None) -> None:
         """Note what the thread has done, and take back those of ``begun`` that it does not go on with."""
-        lent, self._in_hand = self._in_hand, None
-        if lent is not None:
-            if lent in self._lent:
-                self._hold(lent, in_call=False)
-            assert lent.part is not None
-            self._workers.count_ended(lent.part)
+        source, self._in_hand = self._in_hand, None
+        if source is not None:
+            if source in self._sources:
+                self._hold(source, in_call=False)
+            assert source.part is not None
+            self._workers.count_ended(source.part)
             if failed is not None:
                 await self._workers.take_failed(failed)
-            self._return(lent)
+            self._return(source)
         served = set(self._served)
-        for lent in self._lent.copy():
-            self._note(lent)
-            lent.is_over = not (self._listeners.pace.is_quick and lent.may_go_on())
-            if lent not in served and lent in begun:
-                self._return(lent)
+        for source in self._sources.copy():
+            self._note(source)
+            source.is_over = not (self._listeners.pace.is_quick and source.may_go_on())
+            if source not in served and source in begun:
+                self._return(source)
 
     def _take_over(self) -> None:
         """Take all queues from a thread whose listener does not return."""
@@ -162,48 +162,48 @@ class Burst(Generic[H]):
         if self._worker.call is None:  # the turn ends by itself, or a call begins just now
             self._watch = asyncio.get_running_loop().call_later(_LOOK_AGAIN, self._take_over)
             return
-        for lent in self._lent.copy():
-            if lent is self._in_hand:
-                self._hold(lent, in_call=True)
+        for source in self._sources.copy():
+            if source is self._in_hand:
+                self._hold(source, in_call=True)
             else:
-                self._note(lent)
-                self._return(lent)
+                self._note(source)
+                self._return(source)
 
-    def _hold(self, lent: Lent[H], *, in_call: bool) -> None:
+    def _hold(self, source: Source[H], *, in_call: bool) -> None:
         """Hold the answer in hand like one that the loop has fetched."""
-        self._note(lent)
-        if not self._take_up(lent, in_call):
+        self._note(source)
+        if not self._take_up(source, in_call):
             return
-        self._lent.remove(lent)
+        self._sources.remove(source)
         if in_call:
-            self._return(lent)
+            self._return(source)
 
-    def _note(self, lent: Lent[H]) -> None:
+    def _note(self, source: Source[H]) -> None:
         """Note the position of a queue and its counts."""
-        tally, lent.tally = lent.tally, Tally()
+        tally, source.tally = source.tally, Tally()
         if tally.fetches:
-            lent.note_fetched(count=tally.fetched, times=tally.fetches, seconds=tally.waited)
+            source.note_fetched(count=tally.fetched, times=tally.fetches, seconds=tally.waited)
         if tally.calls:
             count, seconds = tally.consumed, tally.seconds
             success = self._listeners.success
-            self._listeners.count(lent.topic, success, count=count, seconds=seconds, calls=tally.calls)
+            self._listeners.count(source.topic, success, count=count, seconds=seconds, calls=tally.calls)
             self._listeners.pace.note(tally.calls, tally.long_calls)
-        lent.note()
+        source.note()
 
     def _return_all(self) -> None:
-        for lent in self._lent.copy():
-            self._return(lent)
+        for source in self._sources.copy():
+            self._return(source)
 
-    def _return(self, lent: Lent[H]) -> None:
-        if lent in self._lent:
-            self._lent.remove(lent)
+    def _return(self, source: Source[H]) -> None:
+        if source in self._sources:
+            self._sources.remove(source)
             if self._take_back is not None:
-                self._take_back(lent)
-        connection = self._connections.pop(lent, None)  # its own
-        if connection is not None and not lent.numbers:
+                self._take_back(source)
+        connection = self._connections.pop(source, None)  # its own
+        if connection is not None and not source.numbers:
             self._remoting.pool.give_back(connection)
-        if not lent.returned.done():
-            lent.returned.set_result(None)
+        if not source.returned.done():
+            source.returned.set_result(None)
 
     # on the thread
 
@@ -217,93 +217,93 @@ class Burst(Generic[H]):
     def _serve(self) -> Failed[H] | None:
         served, ends = self._served, self._monotonic() + _TURN
         while served and not self._is_over and self._monotonic() < ends:
-            for lent in [one for one in served if one.is_ready]:  # first those that the last turn left
-                failed = self._call(lent)
+            for source in [one for one in served if one.is_ready]:  # first those that the last turn left
+                failed = self._call(source)
                 if self._in_hand is not None:
                     return failed
-                self._finish(lent)
+                self._finish(source)
                 if self._is_over or self._monotonic() >= ends:
                     return None
-            for lent in served.copy():
-                if lent.numbers and not self._next_answer(lent):
-                    lent.is_unfit = not lent.is_over
-                    served.remove(lent)
+            for source in served.copy():
+                if source.numbers and not self._next_answer(source):
+                    source.is_unfit = not source.is_over
+                    served.remove(source)
             self._ask_all()
         return None
 
-    def _finish(self, lent: Lent[H]) -> None:
+    def _finish(self, source: Source[H]) -> None:
         """Go on after an answer whose calls have all ended; with the queue only if the broker has more."""
-        lent.finish()
-        if not lent.numbers and not lent.has_more:
-            self._served.remove(lent)
+        source.finish()
+        if not source.numbers and not source.has_more:
+            self._served.remove(source)
 
     def _ask_all(self) -> None:
         """Send the next requests of all queues that have none on the wire: on each connection together."""
-        asked: dict[Hashable, list[tuple[Lent[H], list[Request]]]] = {}
-        for lent in self._served.copy():
-            if lent.numbers:
+        asked: dict[Hashable, list[tuple[Source[H], list[Request]]]] = {}
+        for source in self._served.copy():
+            if source.numbers:
                 continue
-            if requests := lent.requests():
-                line: Hashable = lent.addr if self._take_back is None else lent
-                asked.setdefault(line, []).append((lent, requests))
-            elif not lent.is_ready:
-                self._served.remove(lent)
+            if requests := source.requests():
+                line: Hashable = source.addr if self._take_back is None else source
+                asked.setdefault(line, []).append((source, requests))
+            elif not source.is_ready:
+                self._served.remove(source)
         for line, several in asked.items():
             self._ask(line, several)
 
-    def _ask(self, line: Hashable, several: list[tuple[Lent[H], list[Request]]]) -> None:
+    def _ask(self, line: Hashable, several: list[tuple[Source[H], list[Request]]]) -> None:
         try:
             connection = self._connections.get(line) or self._connect(line, several[0][0].addr)
             signed = [self._remoting.signed(one) for _, requests in several for one in requests]
             numbers = iter(connection.start(*signed))
         except RocketMQError:
             self._disconnect(line)
-            for lent, _ in several:
-                lent.is_unfit = True
-                self._served.remove(lent)
+            for source, _ in several:
+                source.is_unfit = True
+                self._served.remove(source)
             return
-        for lent, requests in several:
-            lent.connection, lent.numbers = connection, list(islice(numbers, len(requests)))
+        for source, requests in several:
+            source.connection, source.numbers = connection, list(islice(numbers, len(requests)))
 
-    def _next_answer(self, lent: Lent[H]) -> bool:
+    def _next_answer(self, source: Source[H]) -> bool:
         """Make a queue's answer ready; False: the loop is to go on with the queue."""
         began = self._monotonic()
         try:
-            if not lent.take(self._answers(lent)):
+            if not source.read(self._answers(source)):
                 return False
-            lent.arrivals = self._arrange(lent.held, lent.messages) if lent.messages else []
+            source.arrivals = self._arrange(source.held, source.messages) if source.messages else []
         except RocketMQError as error:
-            if not lent.numbers:
-                lent.error = error
-            elif self._connections.get(lent.addr) is lent.connection:
-                self._disconnect(lent.addr)
+            if not source.numbers:
+                source.error = error
+            elif self._connections.get(source.addr) is source.connection:
+                self._disconnect(source.addr)
             return False
-        lent.tally.fetches += 1
-        lent.tally.fetched += len(lent.messages)
-        lent.tally.waited += self._monotonic() - began
-        lent.is_ready = True
+        source.tally.fetches += 1
+        source.tally.fetched += len(source.messages)
+        source.tally.waited += self._monotonic() - began
+        source.is_ready = True
         return True
 
-    def _answers(self, lent: Lent[H]) -> Iterator[RemotingCommand]:
+    def _answers(self, source: Source[H]) -> Iterator[RemotingCommand]:
         """Yield the answers to a queue's requests as they come."""
-        assert lent.connection is not None
-        while lent.numbers:
-            answer = lent.connection.finish(lent.numbers[0], _PATIENCE)
-            del lent.numbers[0]
+        assert source.connection is not None
+        while source.numbers:
+            answer = source.connection.finish(source.numbers[0], _PATIENCE)
+            del source.numbers[0]
             yield answer
 
-    def _call(self, lent: Lent[H]) -> Failed[H] | None:
+    def _call(self, source: Source[H]) -> Failed[H] | None:
         """Make the calls of the answer in hand; return the first that did not simply succeed.
 
         Afterwards :attr:`_in_hand` is None if all were made and succeeded.
         """
-        self._in_hand = lent
-        while lent.arrivals:
-            lent.part = part = Ended(lent.arrivals.pop(0), began=self._monotonic())
+        self._in_hand = source
+        while source.arrivals:
+            source.part = part = Ended(source.arrivals.pop(0), began=self._monotonic())
             made = self._make_calls(part)
             if made is not True:
                 return made or None
-            lent.done(part)
+            source.done(part)
         self._in_hand = None
         return None
 

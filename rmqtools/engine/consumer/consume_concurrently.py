@@ -9,7 +9,7 @@ from itertools import groupby
 
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.consumer.burst import Burst
-from rmqtools.engine.consumer.lent import LentPull
+from rmqtools.engine.consumer.burst_sources import PullSource
 from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
 from rmqtools.engine.consumer.workers import Arrival, Call, Workers, calls_of
@@ -49,7 +49,7 @@ class ConcurrentConsumption:
             member.client, listeners, self._workers, arrange=self._arrange, take_up=self._take_up
         )
         member.offsets.before_persist(self._burst.note_queue)
-        self.may_lend, self.lend = self._burst.may_lend, self._burst.lend
+        self.may_burst, self.add = self._burst.may_burst, self._burst.add
         self._timers: set[asyncio.TimerHandle] = set()
         self._closing = False
 
@@ -98,18 +98,18 @@ class ConcurrentConsumption:
             await self._send_back_failed(call, messages, _TIMEOUT_DELAY_LEVEL)
 
     def _arrange(self, held: ProcessQueue, messages: Sequence[MessageExt]) -> list[Arrival[ProcessQueue]]:
-        """See :class:`Burst`. The names of what is lent are plain."""
+        """See :class:`Burst`. The names of a burst are plain."""
         calls = calls_of(messages, self._config.consume_message_batch_max_size)
         return [Arrival(held, held.queue.topic, held.queue, calls)]
 
-    def _take_up(self, lent: LentPull, in_call: bool) -> bool:
+    def _take_up(self, source: PullSource, in_call: bool) -> bool:
         """See :class:`Burst`. Other workers make the calls that have not begun."""
-        if not lent.held.is_dropped:
-            assert lent.part is not None
-            arrival = lent.part.arrival
-            arrival.answer = lent.held.put(lent.messages)
+        if not source.held.is_dropped:
+            assert source.part is not None
+            arrival = source.part.arrival
+            arrival.answer = source.held.put(source.messages)
             self._workers.add(arrival)
-            lent.held.next_offset = lent.after
+            source.held.next_offset = source.after
         return True
 
     def consumed(self, arrival: Arrival[ProcessQueue], messages: Sequence[MessageExt]) -> None:

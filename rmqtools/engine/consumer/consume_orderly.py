@@ -12,7 +12,7 @@ from math import inf
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.consumer.burst import Burst
-from rmqtools.engine.consumer.lent import LentPull
+from rmqtools.engine.consumer.burst_sources import PullSource
 from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
 from rmqtools.engine.consumer.workers import Arrival, Call, Workers, calls_of
@@ -61,24 +61,24 @@ class OrderlyConsumption:
         member.longest_call = self._workers.longest_call
         self._tasks = Background()  # one for each queue
         self._closing = asyncio.Event()
-        self._loans: dict[ProcessQueue, LentPull] = {}  # that no queue's task has taken up
+        self._sources: dict[ProcessQueue, PullSource] = {}  # that no queue's task has taken up
         self._pauses: dict[ProcessQueue, float] = {}  # seconds, after a call on a thread
         self._burst = Burst(
             member.client, listeners, self._workers, arrange=self._arrange, take_up=self._take_up
         )
         member.offsets.before_persist(self._burst.note_queue)
-        self.may_lend = self._burst.may_lend
+        self.may_burst = self._burst.may_burst
 
     def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Do nothing: the queue's own task takes them."""
 
-    def lend(self, lent: LentPull) -> None:
+    def add(self, source: PullSource) -> None:
         """Let a listener's thread pull a queue, whose messages are all consumed."""
-        self._loans[lent.held] = lent
-        lent.held.wake()
+        self._sources[source.held] = source
+        source.held.wake()
 
     def _arrange(self, held: ProcessQueue, messages: Sequence[MessageExt]) -> list[Arrival[ProcessQueue]]:
-        """See :class:`Burst`. The names of what is lent are plain."""
+        """See :class:`Burst`. The names of a burst are plain."""
         calls = calls_of(messages, self._config.consume_message_batch_max_size)
         return [Arrival(held, held.queue.topic, held.queue, calls, until=self._until(held))]
 
@@ -86,11 +86,11 @@ class OrderlyConsumption:
         """Return the monotonic time from which on no call of a queue may begin."""
         return inf if self._is_broadcasting else held.lock_ends
 
-    def _take_up(self, lent: LentPull, in_call: bool) -> bool:
+    def _take_up(self, source: PullSource, in_call: bool) -> bool:
         """See :class:`Burst`. Nobody else may have messages of the queue while a call of it runs."""
         if not in_call:
-            lent.held.put(lent.messages)
-            lent.held.next_offset = lent.after
+            source.held.put(source.messages)
+            source.held.next_offset = source.after
         return not in_call
 
     def consumed(self, arrival: Arrival[ProcessQueue], messages: Sequence[MessageExt]) -> None:
@@ -139,8 +139,8 @@ class OrderlyConsumption:
 
     async def _consume_forever(self, held: ProcessQueue) -> None:
         while not held.is_dropped and not self._closing.is_set():
-            if (lent := self._loans.pop(held, None)) is not None:
-                await self._serve(lent)
+            if (source := self._sources.pop(held, None)) is not None:
+                await self._serve(source)
             elif not self._is_mine(held) or not held.has_next:
                 await held.changed(_LOOK_AGAIN)
                 continue
@@ -151,21 +151,21 @@ class OrderlyConsumption:
             if suspend:
                 await self._suspend(held, suspend)
 
-    async def _serve(self, loan: LentPull) -> None:
-        """Let a thread pull a queue and call its listener until the loan ends.
+    async def _serve(self, given: PullSource) -> None:
+        """Let a thread pull a queue and call its listener until the burst ends.
 
         A release of the queue waits for this. The loop pulls the queue again when no call of it runs.
         """
-        held = loan.held
-        lent = replace(loan, returned=asyncio.get_running_loop().create_future())
+        held = given.held
+        source = replace(given, returned=asyncio.get_running_loop().create_future())
         try:
             async with held.consuming:
-                self._burst.lend(lent)
-                await lent.returned
+                self._burst.add(source)
+                await source.returned
         finally:
-            loan.is_unfit, loan.moved = lent.is_unfit, lent.moved
-            if not loan.returned.done():
-                loan.returned.set_result(None)
+            given.is_unfit, given.moved = source.is_unfit, source.moved
+            if not given.returned.done():
+                given.returned.set_result(None)
 
     def _is_mine(self, held: ProcessQueue) -> bool:
         """Return whether this member alone may consume the queue."""

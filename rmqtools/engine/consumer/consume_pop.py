@@ -18,7 +18,7 @@ from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.consumer.acknowledge import Acknowledger
 from rmqtools.engine.consumer.burst import Burst
-from rmqtools.engine.consumer.lent import LentPop
+from rmqtools.engine.consumer.burst_sources import PopSource
 from rmqtools.engine.consumer.listeners import ConsumeStatus, Listeners
 from rmqtools.engine.consumer.send_back import SendBack
 from rmqtools.engine.consumer.workers import Arrival, Call, Ended, Workers, calls_of
@@ -71,7 +71,7 @@ class PopConsumption:
             take_up=self._take_up,
             take_back=self._take_back,
         )
-        self.may_lend, self.lend = self._burst.may_lend, self._burst.lend
+        self.may_burst, self.add = self._burst.may_burst, self._burst.add
         self._telling = Background()  # requests that settle messages
         self._consumed: dict[str, list[_Consumed]] = {}  # by broker: waits while a request is on the wire
 
@@ -107,18 +107,18 @@ class PopConsumption:
         calls = chain.from_iterable(part.calls for part in ended)
         return self._acknowledger.together(list(chain.from_iterable(calls)))
 
-    def _take_up(self, lent: LentPop, in_call: bool) -> bool:
+    def _take_up(self, source: PopSource, in_call: bool) -> bool:
         """See :class:`Burst`. Other workers make the calls that have not begun."""
-        self._take_back(lent)
+        self._take_back(source)
         return True
 
-    def _take_back(self, lent: LentPop) -> None:
+    def _take_back(self, source: PopSource) -> None:
         """See :class:`Burst`."""
-        ended, lent.ended = lent.ended, []
-        arrivals, lent.arrivals = lent.arrivals, []
-        if lent.part is not None:
-            ended.append(lent.part)
-            arrivals.insert(0, lent.part.arrival)
+        ended, source.ended = source.ended, []
+        arrivals, source.arrivals = source.arrivals, []
+        if source.part is not None:
+            ended.append(source.part)
+            arrivals.insert(0, source.part.arrival)
         for part in ended:
             self._workers.count_ended(part)
         for arrival in arrivals:

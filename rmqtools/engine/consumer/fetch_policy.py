@@ -10,8 +10,8 @@ a pop and fill the cache. No pull is sent ahead while the messages of an earlier
 from typing import Protocol
 
 from rmqtools.config.consumer import PullConsumerConfig, PushConsumerConfig
+from rmqtools.engine.consumer.burst_sources import PullSource
 from rmqtools.engine.consumer.hand_out import HandOut
-from rmqtools.engine.consumer.lent import LentPull
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.group.process_queue import HeldAnswer, ProcessQueue
@@ -63,10 +63,10 @@ class FetchPolicy(Protocol):
     def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Handle messages that were just fetched and are already in the queue."""
 
-    def may_lend(self) -> bool:
-        """Return whether a queue may be lent to a listener's thread."""
+    def may_burst(self) -> bool:
+        """Return whether a queue may be fetched by a listener's thread."""
 
-    def lend(self, lent: LentPull) -> None:
+    def add(self, source: PullSource) -> None:
         """Let a listener's thread pull a queue that holds no messages."""
 
     def offset_for_pull(self, queue: MessageQueue) -> int | None:
@@ -82,10 +82,10 @@ class Consumption(Protocol):
     def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Consume messages that were just fetched."""
 
-    def may_lend(self) -> bool:
-        """Return whether a queue may be lent to a listener's thread."""
+    def may_burst(self) -> bool:
+        """Return whether a queue may be fetched by a listener's thread."""
 
-    def lend(self, lent: LentPull) -> None:
+    def add(self, source: PullSource) -> None:
         """Let a listener's thread pull a queue that holds no messages."""
 
     def work_on(self, held: ProcessQueue) -> None:
@@ -105,8 +105,8 @@ class PushFetch:
         self.is_suspended = False
         self.rate = FetchRate(member)
         self.take = consumption.take
-        self.lend = consumption.lend
-        self._may_lend = consumption.may_lend
+        self.add = consumption.add
+        self._may_burst = consumption.may_burst
         self.offset_for_pull = member.offsets.offset_for_pull
         self._member = member
         self._config = config
@@ -127,9 +127,9 @@ class PushFetch:
         limits, member = self._limits.shared(len(self._member.held.pulled)), self._member.held.cached
         return exceeded_threshold(held.cached(coming), limits, of_member=member) is None
 
-    def may_lend(self) -> bool:
+    def may_burst(self) -> bool:
         """See :class:`FetchPolicy`."""
-        return not self.rate.is_limited and self._may_lend()
+        return not self.rate.is_limited and self._may_burst()
 
     def may_pop(self, held: PopProcessQueue) -> bool:
         """Return whether a queue may be popped now."""
@@ -167,11 +167,11 @@ class PollFetch:
         """See :class:`FetchPolicy`."""
         self._hand_out.arrived(held)
 
-    def may_lend(self) -> bool:
+    def may_burst(self) -> bool:
         """See :class:`FetchPolicy`: there is no listener."""
         return False
 
-    def lend(self, lent: LentPull) -> None:
+    def add(self, source: PullSource) -> None:
         """See :class:`FetchPolicy`."""
         raise NotImplementedError
 

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.engine.connection.refusals import FETCH
 from rmqtools.engine.consumer.acknowledge import Acknowledger
+from rmqtools.engine.consumer.burst_sources import FETCH_AGAIN_AFTER, PopSource
 from rmqtools.engine.consumer.consume_pop import PopConsumption
 from rmqtools.engine.consumer.decode_answers import AnswerDecoder, Popped
 from rmqtools.engine.consumer.fetch_loop import LOOK_AGAIN, FetchLoop
 from rmqtools.engine.consumer.fetch_policy import PushFetch
-from rmqtools.engine.consumer.lent import LEND_AGAIN, LentPop
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.reading.range_filter import is_wanted
@@ -147,44 +147,44 @@ class Popper:
         seconds = self._client.clock.monotonic() - began
         found = await self._handle_each(held, popped, seconds)
         self._loop.answered(held.queue, has_progress=found or self._loop.is_held(seconds))
-        if self._may_lend(held, popped):
-            await self._lend(held)
+        if self._may_burst(held, popped):
+            await self._burst_of(held)
 
-    def _may_lend(self, held: PopProcessQueue, popped: Popped) -> bool:
+    def _may_burst(self, held: PopProcessQueue, popped: Popped) -> bool:
         """Return whether a listener's thread may pop the queue: the broker has at least another full pop."""
         if popped.rest < self._config.pop_batch_nums or self._policy.rate.is_limited or held.is_dropped:
             return False
-        if self._client.clock.monotonic() < held.lent_from:
+        if self._client.clock.monotonic() < held.burst_from:
             return False
         is_known = self._acknowledger.takes_many(held.queue.broker_name)
-        return is_known and self._consumption.may_lend() and self._policy.may_pop(held)
+        return is_known and self._consumption.may_burst() and self._policy.may_pop(held)
 
-    async def _lend(self, held: PopProcessQueue) -> None:
+    async def _burst_of(self, held: PopProcessQueue) -> None:
         """Let a listener's thread pop the queue, and handle the answer that it could not use."""
         wanted = self._member.subscriptions.of(held.queue.topic)
         asked = await self._client.queue_types.filter_at_broker(held.queue, wanted)
-        lent = self._loan(held, wanted, self._form(held.queue, asked, 0.0))
-        self._consumption.lend(lent)
-        await lent.returned
-        if lent.is_unfit and not lent.messages:
-            held.lent_from = self._client.clock.monotonic() + LEND_AGAIN
-        popped = lent.popped
-        if lent.numbers:
-            popped = self._parse(held.queue, await asyncio.to_thread(self._late_answer, lent), lent.addr)
-        if lent.error is not None:
-            raise lent.error
+        source = self._source(held, wanted, self._form(held.queue, asked, 0.0))
+        self._consumption.add(source)
+        await source.returned
+        if source.is_unfit and not source.messages:
+            held.burst_from = self._client.clock.monotonic() + FETCH_AGAIN_AFTER
+        popped = source.popped
+        if source.numbers:
+            popped = self._parse(held.queue, await asyncio.to_thread(self._late_answer, source), source.addr)
+        if source.error is not None:
+            raise source.error
         if popped is not None:
             await self._handle_each(held, popped, 0.0)
 
-    def _late_answer(self, lent: LentPop) -> RemotingCommand:
+    def _late_answer(self, source: PopSource) -> RemotingCommand:
         """Wait on a thread for the messages that a broker has been asked for; it has hidden them."""
-        assert lent.connection is not None
+        assert source.connection is not None
         try:
-            return lent.connection.finish(lent.numbers[-1], _ANSWER_PATIENCE)
+            return source.connection.finish(source.numbers[-1], _ANSWER_PATIENCE)
         finally:
-            self._client.remoting.pool.give_back(lent.connection)
+            self._client.remoting.pool.give_back(source.connection)
 
-    def _loan(self, held: PopProcessQueue, wanted: SubscriptionData, form: RequestTemplate) -> LentPop:
+    def _source(self, held: PopProcessQueue, wanted: SubscriptionData, form: RequestTemplate) -> PopSource:
         queue = held.queue
         most = self._most
         subscriptions = self._member.subscriptions
@@ -194,7 +194,7 @@ class Popper:
             held.popped()
             self._member.note_pulled(queue.topic, count=count, pulls=times, seconds=seconds)
 
-        return LentPop(
+        return PopSource(
             held=held,
             topic=topic,
             addr=self._addr(queue),

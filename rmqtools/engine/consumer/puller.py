@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from rmqtools.engine.connection.refusals import FETCH
 from rmqtools.engine.connection.remoting import forget_answer
+from rmqtools.engine.consumer.burst_sources import FETCH_AGAIN_AFTER, PullSource
 from rmqtools.engine.consumer.decode_answers import AnswerDecoder
 from rmqtools.engine.consumer.fetch_loop import LOOK_AGAIN, FetchLoop
 from rmqtools.engine.consumer.fetch_policy import FetchPolicy
-from rmqtools.engine.consumer.lent import LEND_AGAIN, LentPull
 from rmqtools.engine.group.member import Member
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.reading.pull_command import parse_pull
@@ -210,9 +210,9 @@ class Puller:
                 if not self._is_wanted(held, asked):
                     continue
                 has_more = result.status is PullStatus.FOUND and result.next_begin_offset < result.max_offset
-                if goes_well and has_more and self._may_lend(held, asked, result):
+                if goes_well and has_more and self._may_burst(held, asked, result):
                     await self._handle_each(held, asked, result, seconds)
-                    await self._lend(held, asked)
+                    await self._burst_of(held, asked)
                     continue
                 if goes_well and has_more and self._may_pull_ahead(held, result):
                     following = self._ask(held, result.next_begin_offset)
@@ -225,32 +225,32 @@ class Puller:
             if following is not None:
                 forget_answer(following.answer)
 
-    def _may_lend(self, held: ProcessQueue, asked: _Asked, result: PullResult) -> bool:
+    def _may_burst(self, held: ProcessQueue, asked: _Asked, result: PullResult) -> bool:
         """Return whether a listener's thread may pull the queue: nothing about it is out of the ordinary."""
         queue, ahead = held.queue, result.max_offset - result.next_begin_offset
-        if not self._policy.may_lend() or asked.is_slave or ahead < self._config.pull_batch_size:
+        if not self._policy.may_burst() or asked.is_slave or ahead < self._config.pull_batch_size:
             return False
         if self._client.endpoint.is_proxy or is_static(queue) or self._names.plain_queue(queue) is not queue:
             return False
         is_of_retries = queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
-        return not is_of_retries and self._client.clock.monotonic() >= held.lent_from
+        return not is_of_retries and self._client.clock.monotonic() >= held.burst_from
 
-    async def _lend(self, held: ProcessQueue, asked: _Asked) -> None:
+    async def _burst_of(self, held: ProcessQueue, asked: _Asked) -> None:
         """Let a listener's thread pull the queue once all messages held are consumed; return when it ends."""
-        while held.count and not held.is_dropped and self._policy.may_lend():
+        while held.count and not held.is_dropped and self._policy.may_burst():
             held.note_waiting()
             await held.changed(LOOK_AGAIN)
-        if held.count or held.is_dropped or not self._policy.may_lend() or not self._has_form(held):
+        if held.count or held.is_dropped or not self._policy.may_burst() or not self._has_form(held):
             return
-        lent, begin = self._loan(held, asked), held.next_offset
-        self._policy.lend(lent)
-        await lent.returned
-        if lent.moved is not None and not held.is_dropped:
-            await self._handle(held, lent.moved, 0.0)
-        elif lent.is_unfit and held.next_offset == begin:
-            held.lent_from = self._client.clock.monotonic() + LEND_AGAIN
+        source, begin = self._source(held, asked), held.next_offset
+        self._policy.add(source)
+        await source.returned
+        if source.moved is not None and not held.is_dropped:
+            await self._handle(held, source.moved, 0.0)
+        elif source.is_unfit and held.next_offset == begin:
+            held.burst_from = self._client.clock.monotonic() + FETCH_AGAIN_AFTER
 
-    def _loan(self, held: ProcessQueue, asked: _Asked) -> LentPull:
+    def _source(self, held: ProcessQueue, asked: _Asked) -> PullSource:
         queue, form, topic = held.queue, self._forms[held], held.queue.topic
         by_tags = _is_by_tags(form.subscription)
         flags = [build_pull_sys_flag(commit_offset=stores, subscription=by_tags) for stores in (False, True)]
@@ -264,7 +264,7 @@ class Puller:
             if member.held.holds(held):
                 member.offsets.update(queue, offset, increase_only=True)
 
-        return LentPull(
+        return PullSource(
             held=held,
             topic=topic,
             broker_id=self._broker_ids.get(queue, MASTER_ID),

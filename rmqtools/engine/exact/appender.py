@@ -11,9 +11,9 @@ from rmqtools.engine.producer.encode_send import batch_bytes, property_text
 from rmqtools.engine.producer.producer import Producer
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.append_mark import APPEND_MARK
+from rmqtools.model.encoded_batch import EncodedBatch
 from rmqtools.model.message import Message
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
-from rmqtools.model.parcel import Parcel
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.exact_append import check_positions
 from rmqtools.policy.packing import cut
@@ -131,8 +131,8 @@ class ExactAppender(Asynchronous):
                 )
                 for message, position in zip(messages, positions, strict=True)
             ]
-            for first, parcel in self._parcels(marked):
-                await self._writer.append(parcel, positions[first : first + len(parcel)])
+            for first, batch in self._batches(marked):
+                await self._writer.append(batch, positions[first : first + len(batch)])
             self._writer.pass_to(positions[-1] + 1)
 
     @blocking("base", note=CLOSE_NOTE)
@@ -140,12 +140,12 @@ class ExactAppender(Asynchronous):
         """Release the lock, and reset the connection. A request that is on the wire has an open outcome."""
         await self._writer.close()
 
-    def _parcels(self, messages: Sequence[Message]) -> Iterator[tuple[int, Parcel]]:
+    def _batches(self, messages: Sequence[Message]) -> Iterator[tuple[int, EncodedBatch]]:
         """Yield requests, and the number of their first message."""
         topic = self.queue.topic
         if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):  # brokers accept no batches there
             for number, message in enumerate(messages):
-                yield number, Parcel(topic=topic, message=message, queue=self.queue)
+                yield number, EncodedBatch(topic=topic, message=message, queue=self.queue)
             return
         check_batch(messages)
         texts = [property_text(message) for message in messages]
@@ -153,5 +153,5 @@ class ExactAppender(Asynchronous):
             outgoing = self._encoder.encode_batch(messages[numbers.start : numbers.stop])
             yield (
                 numbers.start,
-                Parcel(topic=topic, body=outgoing.body, msg_ids=outgoing.msg_ids, queue=self.queue),
+                EncodedBatch(topic=topic, body=outgoing.body, msg_ids=outgoing.msg_ids, queue=self.queue),
             )

@@ -27,9 +27,9 @@ from rmqtools.errors import (
 )
 from rmqtools.model.append_mark import APPEND_MARK
 from rmqtools.model.block import MessageBlock
+from rmqtools.model.encoded_batch import EncodedBatch, MsgIds
 from rmqtools.model.group import SubscriptionData
 from rmqtools.model.message import Message
-from rmqtools.model.parcel import MsgIds, Parcel
 from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.model.route import BATCH_CQ
 from rmqtools.model.sys_flag import MessageSysFlag
@@ -148,7 +148,7 @@ class CopyLane(ABC):
             return
         await self._await_turn(len(portion.positions))
         try:
-            await self._writer.append(self._parcel(portion), portion.positions)
+            await self._writer.append(self._batch(portion), portion.positions)
         except SendError as error:
             cause = error.__cause__
             if not isinstance(cause, BrokerError) or not is_of_messages(cause.code, cause.remark):
@@ -162,11 +162,11 @@ class CopyLane(ABC):
                 positions, messages = portion.positions[half], portion.messages[half]
                 await self._store(replace(portion, positions=positions, messages=messages))
 
-    def _parcel(self, portion: CopyPortion) -> Parcel:
+    def _batch(self, portion: CopyPortion) -> EncodedBatch:
         queue = self._writer.queue
         if isinstance(portion.alone, Message):
-            return Parcel(topic=queue.topic, message=portion.alone, queue=queue)
-        return Parcel(
+            return EncodedBatch(topic=queue.topic, message=portion.alone, queue=queue)
+        return EncodedBatch(
             topic=queue.topic,
             body=b"".join(chain.from_iterable(portion.messages)),
             msg_ids=MsgIds("", 0, len(portion.positions)),

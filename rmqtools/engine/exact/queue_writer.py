@@ -39,7 +39,7 @@ from rmqtools.errors import (
 )
 from rmqtools.log import get_logger
 from rmqtools.model.append_mark import EXACT_GROUP_PREFIX, AppendMark
-from rmqtools.model.parcel import Parcel
+from rmqtools.model.encoded_batch import EncodedBatch
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.exact_append import (
     LOCK_SECONDS,
@@ -171,20 +171,20 @@ class QueueWriter:
         """Return the property ``RMQTOOLS_MARK`` of a message."""
         return str(AppendMark(position, self._writer, self._origin, source_ms))
 
-    async def append(self, parcel: Parcel, positions: Sequence[int]) -> None:
+    async def append(self, batch: EncodedBatch, positions: Sequence[int]) -> None:
         """Append encoded messages as one request; each has the property of :meth:`mark_text`.
 
         Errors: see :meth:`rmqtools.aio.ExactAppender.append`.
         """
         async with self._turn:
             self._check_ready()
-            check_positions(positions, count=len(parcel), next_position=self.tail.next_position)
+            check_positions(positions, count=len(batch), next_position=self.tail.next_position)
             while positions:
-                stored = await self._try(parcel, positions)
+                stored = await self._try(batch, positions)
                 positions = positions[stored:]
                 if stored and positions:
-                    body = without_first(parcel.body, stored)
-                    parcel = replace(parcel, body=body, msg_ids=parcel.msg_ids[stored:])
+                    body = without_first(batch.body, stored)
+                    batch = replace(batch, body=body, msg_ids=batch.msg_ids[stored:])
 
     async def close(self) -> None:
         """Release the lock, and reset the connection. A request that is on the wire has an open outcome."""
@@ -290,13 +290,13 @@ class QueueWriter:
         }[self._state]
         raise ClientStateError(f"the appender of {self.queue} cannot append: {remedy}")
 
-    async def _try(self, parcel: Parcel, positions: Sequence[int]) -> int:
+    async def _try(self, batch: EncodedBatch, positions: Sequence[int]) -> int:
         """Send a request; return how many of its messages are stored for certain."""
         is_late = not self.has_lock  # it was paused, or cut off
         if is_late or not self._broker.is_open:
             self._is_wait_owed |= is_late
             return await self._settle(positions)
-        outgoing = self._encoder.encode_parcel(parcel)
+        outgoing = self._encoder.complete(batch)
         request = outgoing.request_to(self.queue, self.queue.broker_name, creates_topic=False)
         self._state = "unsettled"
         self._broker.start(request)

@@ -12,14 +12,14 @@ class HeldQueue:
         queue: the queue held.
         is_dropped: the queue is being given up; no more messages are fetched or handed out.
         is_locked: no other member gets its messages in order; always true where nothing is in order.
-        lent_from: monotonic time from which on a listener's thread may fetch it; later after a loan in vain.
+        burst_from: monotonic time from which on a listener's thread may fetch it; later after one in vain.
     """
 
     def __init__(self, queue: MessageQueue) -> None:
         self.queue = queue
         self.is_dropped = False
         self.is_locked = True
-        self.lent_from = 0.0
+        self.burst_from = 0.0
         self._changed = asyncio.Event()
 
     def drop(self) -> None:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from rmqtools.compiled import twins
 from rmqtools.config import ProducerConfig
 from rmqtools.model.codes import RequestCode
+from rmqtools.model.encoded_batch import MOST_IDS, EncodedBatch, MsgIds
 from rmqtools.model.frozen import maker_of
 from rmqtools.model.message import Message, body_length
 from rmqtools.model.message_const import (
@@ -21,7 +22,6 @@ from rmqtools.model.message_const import (
     PROPERTY_WAIT_STORE_MSG_OK,
 )
 from rmqtools.model.names import with_namespace
-from rmqtools.model.parcel import MOST_IDS, MsgIds, Parcel
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.sys_flag import MessageSysFlag
@@ -195,12 +195,12 @@ class Encoder:
             return self._reserve_ids(count, now_ms)
         return [self._next_id(now_ms) for _ in range(count)]
 
-    def encode_parcel(self, parcel: Parcel) -> Outgoing:
-        """Encode the messages of a parcel that are not encoded yet, and add topic and properties."""
-        if parcel.message is not None:
-            return self.encode(parcel.message)
-        body = memoryview(parcel.body).cast("B")
-        return self._batch(parcel.topic, parcel.msg_ids, body, self._now_ms(), parcel.sys_flag)
+    def complete(self, batch: EncodedBatch) -> Outgoing:
+        """Encode the messages of a batch that are not encoded yet, and add topic and properties."""
+        if batch.message is not None:
+            return self.encode(batch.message)
+        body = memoryview(batch.body).cast("B")
+        return self._batch(batch.topic, batch.msg_ids, body, self._now_ms(), batch.sys_flag)
 
     def _batch(
         self, topic: str, msg_ids: Sequence[str], body: bytes | memoryview, now_ms: int, sys_flag: int = 0

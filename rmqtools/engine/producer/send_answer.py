@@ -15,8 +15,8 @@ from rmqtools.compiled import twins
 from rmqtools.engine.producer.encode_send import Outgoing
 from rmqtools.errors import BrokerError, ProtocolError, SendError, UnknownOutcomeError
 from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.encoded_batch import MsgIds, StoredBatch
 from rmqtools.model.frozen import maker_of
-from rmqtools.model.parcel import MsgIds, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
 from rmqtools.policy.endpoint.topic_types import refused_type_hint
@@ -86,9 +86,9 @@ class Placed:
             for number, (msg_id, offset_msg_id) in enumerate(zip(msg_ids, offset_msg_ids, strict=True))
         ]
 
-    def parcel_result(self, attempts: Sequence[SendAttempt]) -> ParcelResult:
+    def stored_batch(self, attempts: Sequence[SendAttempt]) -> StoredBatch:
         """One result for all messages."""
-        return ParcelResult(
+        return StoredBatch(
             status=self.status,
             queue=self.queue,
             queue_offset=self.header.queue_offset,

@@ -1,6 +1,6 @@
 """Many messages: packed into batches, several batches on the wire at once, one result per message.
 
-:meth:`ManySender.send_parcels` sends messages that are encoded already, for ``rmqtools.arrow``.
+:meth:`ManySender.send_encoded` sends messages that are encoded already, for ``rmqtools.arrow``.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from rmqtools.engine.producer.send import ANY_QUEUE, QueueChoice, Sender, queue_
 from rmqtools.engine.producer.send_answer import Placed
 from rmqtools.engine.producer.send_way import SendWay
 from rmqtools.errors import MessageRejectedError, RocketMQError, SendError, SendManyError
+from rmqtools.model.encoded_batch import EncodedBatch, MsgIds, StoredBatch
 from rmqtools.model.message import Message, topic_of
-from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendAttempt, SendResult
 from rmqtools.policy.packing import cut, pack
@@ -44,18 +44,18 @@ class _BatchRequest:
 
 
 @dataclass(slots=True, eq=False)
-class ParcelLine:
-    """Connects several calls that send parcels. May be created anywhere; used on one loop.
+class BatchSeries:
+    """Connects several calls that send batches. May be created anywhere; used on one loop.
 
-    Parcels of a call are started after those of all earlier calls, so parcels of one queue stay in order.
-    After a failed parcel or a cancelled call, no further one is started.
+    Batches of a call are started after those of all earlier calls, so batches of one queue stay in order.
+    After a failed batch or a cancelled call, no further one is started.
 
     Attributes:
         free: number of further requests allowed on the wire.
-        ends_at_failure: whether a failed parcel ends the line.
+        ends_at_failure: whether a failed batch ends the series.
         turn: lock of the call that is starting its requests.
         by_queue: locks of queues with a request on the wire.
-        has_ended: whether no further parcel is started.
+        has_ended: whether no further batch is started.
     """
 
     free: asyncio.Semaphore
@@ -65,7 +65,7 @@ class ParcelLine:
     has_ended: bool = False
 
     def check(self) -> None:
-        """Raise if the line has ended."""
+        """Raise if the series has ended."""
         if self.has_ended:
             raise SendError(_NOT_TRIED)
 
@@ -79,7 +79,7 @@ class _RequestsOfCall:
     """
 
     sender: Sender
-    line: ParcelLine
+    series: BatchSeries
     timeout: float | None
     requests: Iterator[tuple[int, _BatchRequest]]
     group: asyncio.TaskGroup
@@ -88,7 +88,7 @@ class _RequestsOfCall:
     fates: dict[int, Fate] = field(default_factory=dict)
 
     async def begin(self) -> None:
-        """Start all requests, each when the line has room; tasks of the group wait for the answers."""
+        """Start all requests, each when the series has room; tasks of the group wait for the answers."""
         self._start_worker()
         await self.all_begun.wait()
 
@@ -98,7 +98,7 @@ class _RequestsOfCall:
 
     async def _work(self) -> None:
         while True:
-            async with self.line.free:
+            async with self.series.free:
                 numbered = next(self.requests, None)
                 if numbered is None:
                     self.all_begun.set()
@@ -107,15 +107,15 @@ class _RequestsOfCall:
 
     async def _place(self, number: int, request: _BatchRequest) -> None:
         """Send a request after earlier ones for its queue; record the outcome."""
-        line = self.line
+        series = self.series
         try:
-            line.check()
+            series.check()
             queue = request.queue or await self.sender.next_queue(request.topic)
-            idle = line.by_queue[queue]
-            if self.workers <= len(line.by_queue):
+            idle = series.by_queue[queue]
+            if self.workers <= len(series.by_queue):
                 self._start_worker()
             async with idle:
-                line.check()
+                series.check()
                 choice = ANY_QUEUE if request.queue is None or request.may_move else QueueChoice(queue)
                 self.fates[number] = await self.sender.place(
                     request.encode(), choice=choice, first=queue, timeout=self.timeout
@@ -125,12 +125,12 @@ class _RequestsOfCall:
         except RocketMQError as error:  # the client was closed, or the route has disappeared
             self._fail(number, SendError(str(error)))
         except BaseException:  # cancelled, or a defect; set before the next request of the queue starts
-            line.has_ended = True
+            series.has_ended = True
             raise
 
     def _fail(self, number: int, error: SendError) -> None:
         self.fates[number] = error
-        self.line.has_ended = self.line.has_ended or self.line.ends_at_failure
+        self.series.has_ended = self.series.has_ended or self.series.ends_at_failure
 
 
 class ManySender:
@@ -169,8 +169,8 @@ class ManySender:
                     messages[numbers[0]].topic, partial(self._encode, messages, texts, numbers)
                 )
 
-        line = self.parcel_line(ends_at_failure=False)
-        fates = await self._run(map(topic_of, messages), requests(), line, timeout)
+        series = self.new_series(ends_at_failure=False)
+        fates = await self._run(map(topic_of, messages), requests(), series, timeout)
         results: list[Any] = [None] * len(messages)
         for numbers, fate in zip(groups, fates, strict=True):
             told = [fate] * len(numbers) if isinstance(fate, SendError) else fate[0].results(fate[1])
@@ -183,30 +183,34 @@ class ManySender:
             return _all_or_error(results)
         return results
 
-    def parcel_line(self, *, ends_at_failure: bool = True) -> ParcelLine:
-        """Return a line: calls of :meth:`send_parcels` with it behave like one call with all their parcels.
+    def new_series(self, *, ends_at_failure: bool = True) -> BatchSeries:
+        """Return a series: calls of :meth:`send_encoded` with it behave like one call with all their batches.
 
-        The calls may overlap and share ``max_in_flight``. After a failed or cancelled call no parcel of the
-        line is started any more. A call refused with ``MessageRejectedError`` does not affect the line.
+        The calls may overlap and share ``max_in_flight``. After a failed or cancelled call no batch of the
+        series is started any more. A call refused with ``MessageRejectedError`` does not affect the series.
         """
-        return ParcelLine(asyncio.Semaphore(self._config.max_in_flight), ends_at_failure)
+        return BatchSeries(asyncio.Semaphore(self._config.max_in_flight), ends_at_failure)
 
-    async def send_parcels(
-        self, parcels: Sequence[Parcel], *, line: ParcelLine | None = None, timeout: float | None = None
-    ) -> list[ParcelResult | SendError]:
-        """Send encoded messages, one request per parcel, as :meth:`send_many` sends its batches.
+    async def send_encoded(
+        self,
+        batches: Sequence[EncodedBatch],
+        *,
+        series: BatchSeries | None = None,
+        timeout: float | None = None,
+    ) -> list[StoredBatch | SendError]:
+        """Send encoded messages, one request per batch, as :meth:`send_many` sends its batches.
 
         For code that makes batches without a Message per row (``rmqtools.arrow``): only single messages are
-        checked. After the first parcel that cannot be sent no further ones are started.
+        checked. After the first batch that cannot be sent no further ones are started.
 
         Args:
-            parcels: parcels of one queue, in their order in the queue. Parcels of several queues are sent
+            batches: batches of one queue, in their order in the queue. Batches of several queues are sent
                 concurrently if they alternate.
-            line: of :meth:`parcel_line`, for several calls; None: one for this call.
-            timeout: seconds for all attempts of one parcel; None: ``send_timeout``.
+            series: of :meth:`new_series`, for several calls; None: one for this call.
+            timeout: seconds for all attempts of one batch; None: ``send_timeout``.
 
         Returns:
-            For each parcel its place in the queue, or its error.
+            For each batch its place in the queue, or its error.
 
         Raises:
             MessageRejectedError: a single message cannot be sent, or traces are wanted; nothing was sent.
@@ -214,20 +218,18 @@ class ManySender:
                 nothing was sent.
         """
         self._client.check_started()
-        for parcel in parcels:
-            if parcel.message is not None:
-                check_message(parcel.message, self._config.max_message_bytes)
+        for batch in batches:
+            if batch.message is not None:
+                check_message(batch.message, self._config.max_message_bytes)
         if self._config.enable_trace:
-            raise MessageRejectedError("parcels cannot be traced: set enable_trace=False, or use send_many")
+            raise MessageRejectedError("batches cannot be traced: set enable_trace=False, or use send_many")
         requests = (
-            _BatchRequest(
-                parcel.topic, partial(self._encoder.encode_parcel, parcel), parcel.queue, parcel.may_move
-            )
-            for parcel in parcels
+            _BatchRequest(batch.topic, partial(self._encoder.complete, batch), batch.queue, batch.may_move)
+            for batch in batches
         )
-        topics = (parcel.topic for parcel in parcels)
-        fates = await self._run(topics, requests, line or self.parcel_line(), timeout)
-        return [fate if isinstance(fate, SendError) else fate[0].parcel_result(fate[1]) for fate in fates]
+        topics = (batch.topic for batch in batches)
+        fates = await self._run(topics, requests, series or self.new_series(), timeout)
+        return [fate if isinstance(fate, SendError) else fate[0].stored_batch(fate[1]) for fate in fates]
 
     async def reserve_msg_ids(self, count: int) -> MsgIds:
         """Reserve unique ids for messages that are encoded elsewhere, at most 65536.
@@ -270,18 +272,18 @@ class ManySender:
         self,
         topics: Iterable[str],
         requests: Iterable[_BatchRequest],
-        line: ParcelLine,
+        series: BatchSeries,
         timeout: float | None,
     ) -> list[Fate]:
-        async with AsyncExitStack() as stack, line.turn:
+        async with AsyncExitStack() as stack, series.turn:
             try:
                 for topic in set(topics):  # raised here, because the task group would wrap the error
                     await self._sender.publish_info(topic)
                 group = await stack.enter_async_context(asyncio.TaskGroup())
-                run = _RequestsOfCall(self._sender, line, timeout, enumerate(requests), group)
+                run = _RequestsOfCall(self._sender, series, timeout, enumerate(requests), group)
                 await run.begin()
             except BaseException:  # cancelled, refused or a defect; set before another call starts
-                line.has_ended = True
+                series.has_ended = True
                 raise
         return [run.fates[number] for number in range(len(run.fates))]
 

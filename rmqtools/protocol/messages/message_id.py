@@ -14,7 +14,7 @@ from collections import deque
 from datetime import datetime
 
 from rmqtools.errors import ProtocolError
-from rmqtools.model.parcel import MsgIds
+from rmqtools.model.encoded_batch import MsgIds
 from rmqtools.protocol.messages.hosts import decode_host, encode_host
 
 _OFFSET = struct.Struct(">q")

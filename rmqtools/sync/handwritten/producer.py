@@ -13,11 +13,11 @@ from rmqtools import aio
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.finish import finish
 from rmqtools.engine.producer.send import queue_choice
-from rmqtools.engine.producer.send_many import ManySender, ParcelLine
+from rmqtools.engine.producer.send_many import BatchSeries, ManySender
 from rmqtools.engine.producer.send_way import CallerWay
 from rmqtools.errors import SendError
+from rmqtools.model.encoded_batch import EncodedBatch, MsgIds, StoredBatch
 from rmqtools.model.message import Message
-from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendResult
 from rmqtools.policy.selectors import MessageQueueSelector
@@ -31,22 +31,26 @@ T = TypeVar("T")
 _CLOSE_GRACE = 1.0  # seconds
 
 
-class ParcelSender:
+class EncodedSender:
     """Sends encoded messages of ``rmqtools.arrow`` through a blocking producer's connections."""
 
     def __init__(self, sends: ManySender, bridge: Bridge) -> None:
         self._sends = sends
         self._bridge = bridge
 
-    def parcel_line(self) -> ParcelLine:
-        """See :meth:`ManySender.parcel_line`."""
-        return self._sends.parcel_line()
+    def new_series(self) -> BatchSeries:
+        """See :meth:`ManySender.new_series`."""
+        return self._sends.new_series()
 
-    def send_parcels_async(
-        self, parcels: Sequence[Parcel], *, line: ParcelLine | None = None, timeout: float | None = None
-    ) -> Future[list[ParcelResult | SendError]]:
-        """See :meth:`ManySender.send_parcels`; the future gives the results or raises the error."""
-        return self._bridge.submit(lambda: self._sends.send_parcels(parcels, line=line, timeout=timeout))
+    def send_encoded_async(
+        self,
+        batches: Sequence[EncodedBatch],
+        *,
+        series: BatchSeries | None = None,
+        timeout: float | None = None,
+    ) -> Future[list[StoredBatch | SendError]]:
+        """See :meth:`ManySender.send_encoded`; the future gives the results or raises the error."""
+        return self._bridge.submit(lambda: self._sends.send_encoded(batches, series=series, timeout=timeout))
 
     def reserve_msg_ids(self, count: int) -> MsgIds:
         """See :meth:`ManySender.reserve_msg_ids`."""
@@ -122,9 +126,9 @@ class BlockingProducer(Blocking):
         self._future_sends = FutureSends(producer, self._bridge)
 
     @property
-    def _parcels(self) -> ParcelSender:
+    def _encoded_sends(self) -> EncodedSender:
         """For ``rmqtools.arrow``, which encodes rows itself."""
-        return ParcelSender(self._producer._many, self._bridge)
+        return EncodedSender(self._producer._many, self._bridge)
 
     def close(self) -> None:
         """Close the producer, and wait for threads that still use its connections."""

@@ -1,4 +1,4 @@
-"""A producer with scripted answers to parcels."""
+"""A producer with scripted answers to batches."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -6,7 +6,7 @@ from typing import Any
 
 from rmqtools import MessageQueue, Outcome, ProducerConfig, SendAttempt, SendStatus
 from rmqtools.errors import SendError
-from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
+from rmqtools.model.encoded_batch import EncodedBatch, MsgIds, StoredBatch
 from rmqtools.protocol.messages.batch import BatchMessage, decode_batch
 from tests.support.fake import Fake
 
@@ -15,38 +15,40 @@ STORED = SendAttempt(QUEUES[0], "127.0.0.1:10911", 0.1, Outcome.STORED)
 REFUSED = SendAttempt(QUEUES[0], "127.0.0.1:10911", 0.1, Outcome.REFUSED, "busy")
 UNANSWERED = SendAttempt(QUEUES[0], "127.0.0.1:10911", 0.1, Outcome.UNKNOWN, "timeout")
 
-Answer = ParcelResult | SendError
+Answer = StoredBatch | SendError
 
 
 def result(
     *attempts: SendAttempt, status: SendStatus = SendStatus.SEND_OK, offset: int = 0, count: int = 1
-) -> ParcelResult:
-    return ParcelResult(
+) -> StoredBatch:
+    return StoredBatch(
         status=status, queue=QUEUES[0], queue_offset=offset, count=count, attempts=attempts or (STORED,)
     )
 
 
 class FakeProducer(Fake):
-    """``sent`` holds the parcels of every call."""
+    """``sent`` holds the batches of every call."""
 
     def __init__(self, *answers: Sequence[Answer], **settings: Any) -> None:
         self.config = ProducerConfig(name_server="127.0.0.1:9876", **settings)
         self.answers = list(answers)
-        self.sent: list[list[Parcel]] = []
+        self.sent: list[list[EncodedBatch]] = []
         self.ids = 0
         self.queues = QUEUES
-        self.line = object()
-        self._parcels = self
+        self.series = object()
+        self._encoded_sends = self
 
-    def parcel_line(self) -> object:
-        return self.line
+    def new_series(self) -> object:
+        return self.series
 
-    def send_parcels_async(self, parcels: Sequence[Parcel], *, line: object) -> Future[Sequence[Answer]]:
-        assert line is self.line
-        self.sent.append(list(parcels))
+    def send_encoded_async(
+        self, batches: Sequence[EncodedBatch], *, series: object
+    ) -> Future[Sequence[Answer]]:
+        assert series is self.series
+        self.sent.append(list(batches))
         future: Future[Sequence[Answer]] = Future()
         future.set_result(
-            self.answers.pop(0) if self.answers else [result(count=len(parcel)) for parcel in parcels]
+            self.answers.pop(0) if self.answers else [result(count=len(batch)) for batch in batches]
         )
         return future
 
@@ -58,11 +60,11 @@ class FakeProducer(Fake):
         return [MessageQueue(topic, queue.broker_name, queue.queue_id) for queue in self.queues]
 
 
-def messages_of(parcel: Parcel) -> list[BatchMessage]:
-    return decode_batch(bytes(parcel.body))
+def messages_of(batch: EncodedBatch) -> list[BatchMessage]:
+    return decode_batch(bytes(batch.body))
 
 
-def bodies_of(parcel: Parcel) -> list[bytes]:
-    if parcel.message is not None:
-        return [parcel.message.body]
-    return [message.body for message in messages_of(parcel)]
+def bodies_of(batch: EncodedBatch) -> list[bytes]:
+    if batch.message is not None:
+        return [batch.message.body]
+    return [message.body for message in messages_of(batch)]

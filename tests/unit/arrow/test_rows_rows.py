@@ -11,7 +11,7 @@ from rmqtools.arrow.encode_rows import encode_rows, user_properties
 from rmqtools.arrow.rows import rows_of
 from rmqtools.engine.producer.encode_send import Encoder
 from rmqtools.errors import MessageRejectedError
-from rmqtools.model.parcel import MsgIds
+from rmqtools.model.encoded_batch import MsgIds
 from rmqtools.protocol.messages.message_id import UniqueIdGenerator
 from tests.unit.arrow.broken_texts import broken
 

@@ -10,7 +10,7 @@ import pytest
 from rmqtools import Message, MessageQueue, SendStatus
 from rmqtools.arrow import BadRow, SendReport, send_batches
 from rmqtools.errors import MessageRejectedError, SendError, TopicNotFoundError, UnknownOutcomeError
-from rmqtools.model.parcel import Parcel
+from rmqtools.model.encoded_batch import EncodedBatch
 from tests.unit.arrow.fake_producer import (
     QUEUES,
     REFUSED,
@@ -27,7 +27,7 @@ def bodies(*values: bytes) -> pa.RecordBatch:
     return pa.record_batch({"body": pa.array(values, pa.binary())})
 
 
-def one_row_a_parcel(*answers) -> FakeProducer:
+def one_row_a_batch(*answers) -> FakeProducer:
     return FakeProducer(answers, max_batch_bytes=1, compress_over_bytes=10)
 
 
@@ -37,23 +37,23 @@ def test_all_rows_are_sent_in_order_in_bounded_portions():
 
     report = send_batches(producer, batches, topic="T")
 
-    calls = [[body for parcel in parcels for body in bodies_of(parcel)] for parcels in producer.sent]
+    calls = [[body for batch in batches for body in bodies_of(batch)] for batches in producer.sent]
     assert list(chain(*calls)) == [b"%d" % row for row in range(25_000)]
     assert max(map(len, calls)) <= 10_000
     assert report.acked == 25_000
 
 
 class Slow(FakeProducer):
-    """Answers parcels when their answer is awaited; ``events`` records the order."""
+    """Answers batches when their answer is awaited; ``events`` records the order."""
 
     def __init__(self, *answers) -> None:
         super().__init__(*answers)
         self.events: list[str] = []
         self.awaited: list[Future[Any]] = []
 
-    def send_parcels_async(self, parcels, *, line):
+    def send_encoded_async(self, batches, *, series):
         self.events.append(f"sent {len(self.awaited)}")
-        self.awaited.append(Awaited(self, super().send_parcels_async(parcels, line=line)))
+        self.awaited.append(Awaited(self, super().send_encoded_async(batches, series=series)))
         return self.awaited[-1]
 
     def reserve_msg_ids(self, count):
@@ -62,7 +62,7 @@ class Slow(FakeProducer):
 
 
 class Awaited(Future[Any]):
-    """The answer to parcels that are on the wire until it is awaited."""
+    """The answer to batches that are on the wire until it is awaited."""
 
     def __init__(self, producer: Slow, answer: Future[Any]) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ def test_large_rows_are_not_all_encoded_at_once():
 
     send_batches(producer, [bodies(*[body] * 12)], topic="T")
 
-    assert [len(parcels) for parcels in producer.sent] == [3, 3, 3, 3]
+    assert [len(batches) for batches in producer.sent] == [3, 3, 3, 3]
 
 
 def test_an_empty_batch_sends_nothing():
@@ -199,7 +199,7 @@ def test_an_empty_batch_sends_nothing():
 
 
 def test_results_are_counted_by_what_became_of_the_rows():
-    producer = one_row_a_parcel(
+    producer = one_row_a_batch(
         result(),
         result(REFUSED, STORED),
         result(UNANSWERED, UNANSWERED, STORED),
@@ -213,7 +213,7 @@ def test_results_are_counted_by_what_became_of_the_rows():
 
 
 def test_a_failure_is_raised_and_the_counts_tell_how_far_it_came():
-    producer = one_row_a_parcel(
+    producer = one_row_a_batch(
         result(), SendError("no", [REFUSED]), UnknownOutcomeError("who knows", [UNANSWERED]), result()
     )
     report = SendReport()
@@ -226,7 +226,7 @@ def test_a_failure_is_raised_and_the_counts_tell_how_far_it_came():
 
 def test_a_failure_is_told_by_the_request_that_was_tried():
     untried = SendError("not tried: a request before it failed")
-    producer = one_row_a_parcel(untried, SendError("refused", [REFUSED]))
+    producer = one_row_a_batch(untried, SendError("refused", [REFUSED]))
 
     with pytest.raises(SendError, match="the first: refused"):
         send_batches(producer, [bodies(b"a", b"b")], topic="T")
@@ -247,7 +247,7 @@ def test_a_refused_row_is_named_by_its_number_in_the_task(bad, text):
 
 
 def test_a_report_tells_where_the_rows_of_each_queue_end():
-    producer = one_row_a_parcel(result(offset=7), result(offset=9), result(offset=8))
+    producer = one_row_a_batch(result(offset=7), result(offset=9), result(offset=8))
 
     report = send_batches(producer, [bodies(b"a", b"b", b"c")], topic="T")
 
@@ -256,14 +256,14 @@ def test_a_report_tells_where_the_rows_of_each_queue_end():
 
 def test_a_delayed_row_reaches_no_queue_yet_since_its_offset_is_of_another():
     report = SendReport()
-    parcels = [
-        Parcel(topic="T", message=Message("T", b"a", delay_level=3)),
-        Parcel(topic="T", message=Message("T", b"b", deliver_at_ms=4_102_444_800_000)),
-        Parcel(topic="T", message=Message("T", b"too large for a batch")),
+    batches = [
+        EncodedBatch(topic="T", message=Message("T", b"a", delay_level=3)),
+        EncodedBatch(topic="T", message=Message("T", b"b", deliver_at_ms=4_102_444_800_000)),
+        EncodedBatch(topic="T", message=Message("T", b"too large for a batch")),
     ]
 
-    for parcel, offset in zip(parcels, (900, 901, 7), strict=True):
-        report.count(parcel, result(offset=offset))
+    for batch, offset in zip(batches, (900, 901, 7), strict=True):
+        report.count(batch, result(offset=offset))
 
     assert report.end_offsets == {QUEUES[0]: 8}
     assert (report.acked, report.by_broker) == (3, {"a": 3})
@@ -287,7 +287,7 @@ def test_extra_properties_are_made_per_portion_and_the_columns_for_them_are_not_
 
     send_batches(producer, [batch, batch], topic="T", extra_properties=extra, unsent=["id"])
 
-    places = [message.properties["place"] for (parcel,) in producer.sent for message in messages_of(parcel)]
+    places = [message.properties["place"] for (batch,) in producer.sent for message in messages_of(batch)]
     assert places == ["0/7", "0/8", "2/7", "2/8"]
 
 

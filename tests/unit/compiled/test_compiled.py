@@ -19,9 +19,9 @@ from rmqtools.compiled import twins
 from rmqtools.config import ProducerConfig
 from rmqtools.engine.producer import encode_send, send_answer
 from rmqtools.model import frozen
+from rmqtools.model.encoded_batch import MsgIds
 from rmqtools.model.message import Message, MessageExt
 from rmqtools.model.message_const import RESERVED_PROPERTIES
-from rmqtools.model.parcel import MsgIds
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendStatus
 from rmqtools.policy import validate

@@ -15,7 +15,7 @@ from rmqtools import Message, Producer, ProducerConfig, aio
 from rmqtools.arrow import SendReport, send_batches
 from rmqtools.arrow.queue_choice import RowQueues
 from rmqtools.arrow.rows import rows_of
-from rmqtools.arrow.rows_to_requests import parcels_of
+from rmqtools.arrow.rows_to_requests import encode_batches
 from rmqtools.errors import RocketMQError, SendManyError
 from tools.measure.bench.broker import record_batch
 from tools.measure.bench.ours_push import runner_on
@@ -157,7 +157,9 @@ def _many(producer: Producer, topic: str, body: bytes, _: int) -> Send:
 
 
 def _encoded_bytes(producer: Producer, rows: pa.RecordBatch, topic: str) -> int:
-    return sum(parcel.nbytes for parcel in parcels_of(producer, rows_of(rows, topic=topic), RowQueues(None)))
+    return sum(
+        batch.nbytes for batch in encode_batches(producer, rows_of(rows, topic=topic), RowQueues(None))
+    )
 
 
 def _of_columns(producer: Producer, rows: pa.RecordBatch, topic: str) -> tuple[int, int]:

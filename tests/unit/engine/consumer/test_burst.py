@@ -31,12 +31,12 @@ def cluster() -> Iterator[FakeCluster]:
 
 
 @pytest.fixture
-def lent(monkeypatch) -> list[MessageQueue]:
-    """The queues that were lent."""
-    lent: list[MessageQueue] = []
-    lend = Burst.lend
-    monkeypatch.setattr(Burst, "lend", lambda self, one: (lent.append(one.held.queue), lend(self, one))[1])
-    return lent
+def sources(monkeypatch) -> list[MessageQueue]:
+    """The queues that the thread fetched."""
+    sources: list[MessageQueue] = []
+    add = Burst.add
+    monkeypatch.setattr(Burst, "add", lambda self, one: (sources.append(one.held.queue), add(self, one))[1])
+    return sources
 
 
 def consume(
@@ -93,7 +93,7 @@ ALL = Counter({(number, offset): 1 for number in range(2) for offset in range(EA
         ResponseCode.SUBSCRIPTION_NOT_EXIST,
     ],
 )
-def test_a_pull_that_fails_in_a_burst_costs_no_message(cluster, lent, answer, orderly):
+def test_a_pull_that_fails_in_a_burst_costs_no_message(cluster, sources, answer, orderly):
     def fail() -> None:
         cluster.fault(code=RequestCode.PULL_MESSAGE, times=3, answer=answer)
 
@@ -101,23 +101,23 @@ def test_a_pull_that_fails_in_a_burst_costs_no_message(cluster, lent, answer, or
         cluster, 2 * EACH, at={EACH: fail}, orderly=orderly, pull_timeout=1.0, long_poll_timeout=0.5
     )
 
-    assert lent
+    assert sources
     assert heard == ALL
     assert committed(cluster) == [EACH, EACH]
 
 
-def test_a_broker_that_ends_in_a_burst_and_comes_back_costs_no_message(cluster, lent):
+def test_a_broker_that_ends_in_a_burst_and_comes_back_costs_no_message(cluster, sources):
     def end() -> None:
         cluster.stop("broker-a")
         cluster.restart("broker-a")
 
     heard = consume(cluster, 2 * EACH, at={EACH: end}, pull_timeout=1.0, long_poll_timeout=0.5)
 
-    assert lent
+    assert sources
     assert set(heard) == set(ALL)
 
 
-def test_a_commit_in_the_middle_of_a_turn_has_what_the_thread_has_consumed(cluster, lent, monkeypatch):
+def test_a_commit_in_the_middle_of_a_turn_has_what_the_thread_has_consumed(cluster, sources, monkeypatch):
     """Its pulls carry as much, and a commit of less would set the group back."""
     monkeypatch.setattr(burst, "_TURN", PATIENCE)
     monkeypatch.setattr(burst, "_SLOW", PATIENCE)
@@ -129,12 +129,12 @@ def test_a_commit_in_the_middle_of_a_turn_has_what_the_thread_has_consumed(clust
 
     heard = consume(cluster, 2 * EACH, at={EACH: await_commit}, persist_consumer_offset_interval=0.01)
 
-    assert lent
+    assert sources
     assert heard == ALL
     assert is_stored.is_set()
 
 
-def test_a_slow_broker_does_not_hold_up_the_queues_of_another(lent):
+def test_a_slow_broker_does_not_hold_up_the_queues_of_another(sources):
     heard: Counter[str] = Counter()
     at_end: list[int] = []
     done = threading.Event()
@@ -153,11 +153,11 @@ def test_a_slow_broker_does_not_hold_up_the_queues_of_another(lent):
             two.store("T", *[b"body"] * EACH, queue=MessageQueue("T", name, 0))
         consume_until(done, two, listen)
 
-    assert {queue.broker_name for queue in lent} == {"broker-a", "broker-b"}
+    assert {queue.broker_name for queue in sources} == {"broker-a", "broker-b"}
     assert at_end[0] < 3 * EACH // 4
 
 
-def test_queues_that_do_not_fit_into_one_turn_are_served_all_the_same(lent, monkeypatch):
+def test_queues_that_do_not_fit_into_one_turn_are_served_all_the_same(sources, monkeypatch):
     monkeypatch.setattr(burst, "_TURN", 0.001)
     heard: Counter[int] = Counter()
     at_half: list[Counter[int]] = []
@@ -176,11 +176,11 @@ def test_queues_that_do_not_fit_into_one_turn_are_served_all_the_same(lent, monk
             many.store("T", *[b"body"] * 400, queue=MessageQueue("T", "broker-a", number))
         consume_until(done, many, listen)
 
-    assert lent
+    assert sources
     assert max(at_half[0].values()) - min(at_half[0][number] for number in range(24)) < 300
 
 
-def test_pulls_of_a_burst_ask_for_no_long_poll(cluster, lent):
+def test_pulls_of_a_burst_ask_for_no_long_poll(cluster, sources):
     flags: list[int] = []
 
     def note(request):
@@ -190,35 +190,35 @@ def test_pulls_of_a_burst_ask_for_no_long_poll(cluster, lent):
     cluster.fault(code=RequestCode.PULL_MESSAGE, times=None, answer=note)
     heard = consume(cluster, 2 * EACH)
 
-    assert lent
+    assert sources
     assert heard == ALL
     by_threads = [flag for flag in flags if not flag & PullSysFlag.FLAG_SUSPEND]
     assert len(by_threads) > len(flags) / 2
 
 
-def test_messages_with_other_tags_are_passed_over_in_a_burst(cluster, lent):
+def test_messages_with_other_tags_are_passed_over_in_a_burst(cluster, sources):
     heard = consume(cluster, EACH, tags="odd")
 
-    assert lent
+    assert sources
     assert sorted(heard) == [place for place in ALL if place[1] // 50 % 2]
     assert committed(cluster) == [EACH, EACH]
 
 
-def test_an_offset_that_is_set_back_in_a_burst_counts(cluster, lent):
+def test_an_offset_that_is_set_back_in_a_burst_counts(cluster, sources):
     def set_back() -> None:
         with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
             admin.reset_offsets("G", "T", 0)
 
     heard = consume(cluster, 2 * EACH, at={EACH: set_back})
 
-    assert lent
+    assert sources
     assert set(heard) == set(ALL)
     assert heard[0, 0] == heard[1, 0] == 2
 
 
 @pytest.mark.parametrize("orderly", [False, True])
 def test_a_listener_that_closes_its_consumer_in_a_burst_loses_only_its_own_call(
-    cluster, lent, orderly, caplog
+    cluster, sources, orderly, caplog
 ):
     closed, heard = threading.Event(), list[object]()
 
@@ -240,7 +240,7 @@ def test_a_listener_that_closes_its_consumer_in_a_burst_loses_only_its_own_call(
     assert closed.wait(PATIENCE)
     gc.collect()
 
-    assert lent
+    assert sources
     assert len(heard) == EACH
     assert sum(offset or 0 for offset in committed(cluster)) == EACH - 1
     assert "was destroyed" not in caplog.text
@@ -254,10 +254,10 @@ def test_a_listener_that_closes_its_consumer_in_a_burst_loses_only_its_own_call(
     ],
     ids=["namespace", "rate"],
 )
-def test_what_the_loop_alone_knows_is_not_lent(cluster, lent, settings):
+def test_what_the_loop_alone_knows_is_not_fetched_by_the_thread(cluster, sources, settings):
     if "namespace" in settings:
         cluster.create_topic("space%T", queues=1)
         cluster.store("space%T", *[b"body"] * EACH, queue=MessageQueue("space%T", "broker-a", 0))
     consume(cluster, EACH, **settings)
 
-    assert not lent
+    assert not sources

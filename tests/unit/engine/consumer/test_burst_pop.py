@@ -17,7 +17,7 @@ from rmqtools import (
 from rmqtools.engine.consumer import burst
 from rmqtools.engine.consumer.acknowledge import Acknowledger
 from rmqtools.engine.consumer.burst import Burst
-from rmqtools.engine.consumer.lent import LentPop
+from rmqtools.engine.consumer.burst_sources import PopSource
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import (
     MessageQueueAssignment,
@@ -61,12 +61,12 @@ def let_pop(cluster: FakeCluster, *brokers: str) -> None:
 
 
 @pytest.fixture
-def lent(monkeypatch) -> list[LentPop]:
-    """What was lent."""
-    lent: list[LentPop] = []
-    lend = Burst.lend
-    monkeypatch.setattr(Burst, "lend", lambda self, one: (lent.append(one), lend(self, one))[1])
-    return lent
+def sources(monkeypatch) -> list[PopSource]:
+    """What the thread fetched."""
+    sources: list[PopSource] = []
+    add = Burst.add
+    monkeypatch.setattr(Burst, "add", lambda self, one: (sources.append(one), add(self, one))[1])
+    return sources
 
 
 class Listener:
@@ -118,7 +118,7 @@ def acknowledged(cluster: FakeCluster) -> set[Place]:
     return found | {(queue_id, offset) for queue_id, offsets in together for offset in offsets}
 
 
-def test_a_backlog_comes_once_and_is_acknowledged_once_by_its_thread(cluster, lent):
+def test_a_backlog_comes_once_and_is_acknowledged_once_by_its_thread(cluster, sources):
     listener = Listener()
 
     with member(cluster, listener):
@@ -142,7 +142,7 @@ def test_a_backlog_comes_once_and_is_acknowledged_once_by_its_thread(cluster, le
         ResponseCode.SUBSCRIPTION_NOT_EXIST,
     ],
 )
-def test_a_pop_that_fails_in_a_burst_costs_no_message(cluster, lent, monkeypatch, answer):
+def test_a_pop_that_fails_in_a_burst_costs_no_message(cluster, sources, monkeypatch, answer):
     monkeypatch.setattr("rmqtools.engine.consumer.pop._ANSWER_PATIENCE", 0.5)
 
     def fail() -> None:
@@ -152,12 +152,12 @@ def test_a_pop_that_fails_in_a_burst_costs_no_message(cluster, lent, monkeypatch
     with member(cluster, listener, long_poll_timeout=0.5):
         assert listener.wait(2 * EACH)
 
-    assert lent
+    assert sources
     assert listener.heard == ALL
     assert acknowledged(cluster) == set(ALL)
 
 
-def test_a_late_answer_is_waited_for_since_its_messages_are_hidden(cluster, lent):
+def test_a_late_answer_is_waited_for_since_its_messages_are_hidden(cluster, sources):
     def stand_still() -> None:
         cluster.freeze("broker-a")
         threading.Timer(0.3, cluster.thaw, ["broker-a"]).start()
@@ -166,12 +166,12 @@ def test_a_late_answer_is_waited_for_since_its_messages_are_hidden(cluster, lent
     with member(cluster, listener):
         assert listener.wait(2 * EACH)
 
-    assert len(lent) > 1
+    assert len(sources) > 1
     assert listener.heard == ALL
     assert acknowledged(cluster) == set(ALL)
 
 
-def test_a_loop_that_takes_over_at_any_moment_loses_nothing(cluster, lent, monkeypatch):
+def test_a_loop_that_takes_over_at_any_moment_loses_nothing(cluster, sources, monkeypatch):
     monkeypatch.setattr(burst, "_SLOW", 0.001)
     monkeypatch.setattr(burst, "_LOOK_AGAIN", 0.0)
     listener = Listener()
@@ -180,12 +180,12 @@ def test_a_loop_that_takes_over_at_any_moment_loses_nothing(cluster, lent, monke
         assert listener.wait(2 * EACH)
         wait_until(lambda: acknowledged(cluster) == set(ALL))
 
-    assert len(lent) > 10
+    assert len(sources) > 10
     assert listener.heard == ALL
-    assert {one.held.wait_ack_count for one in lent} == {0}
+    assert {one.held.wait_ack_count for one in sources} == {0}
 
 
-def test_what_the_thread_cannot_acknowledge_is_acknowledged_by_the_loop(cluster, lent):
+def test_what_the_thread_cannot_acknowledge_is_acknowledged_by_the_loop(cluster, sources):
     faults = []
 
     def refuse() -> None:
@@ -196,13 +196,13 @@ def test_what_the_thread_cannot_acknowledge_is_acknowledged_by_the_loop(cluster,
     with member(cluster, listener):
         assert listener.wait(2 * EACH)
 
-    assert lent
+    assert sources
     assert faults[0].fired()
     assert listener.heard == ALL
     assert [cluster.committed("G", queue) for queue in QUEUES] == [EACH, EACH]
 
 
-def test_while_one_call_hangs_all_else_is_consumed_and_acknowledged(cluster, lent):
+def test_while_one_call_hangs_all_else_is_consumed_and_acknowledged(cluster, sources):
     go_on = threading.Event()
     listener = Listener(at={(0, 1_010): lambda: go_on.wait(PATIENCE) and None})
 
@@ -213,12 +213,12 @@ def test_while_one_call_hangs_all_else_is_consumed_and_acknowledged(cluster, len
         go_on.set()
         assert listener.wait(2 * EACH)
 
-    assert lent
+    assert sources
     assert listener.heard == ALL
     assert acknowledged(cluster) == set(ALL)
 
 
-def test_a_call_that_fails_hides_its_message_alone(cluster, lent):
+def test_a_call_that_fails_hides_its_message_alone(cluster, sources):
     failing = {(number, offset) for number in range(2) for offset in range(500, EACH, 500)}
     later = ConsumeConcurrentlyStatus.RECONSUME_LATER
     listener = Listener(at={place: lambda: later for place in failing})
@@ -226,14 +226,14 @@ def test_a_call_that_fails_hides_its_message_alone(cluster, lent):
     with member(cluster, listener):
         assert listener.wait(2 * EACH)
 
-    assert lent
+    assert sources
     fields = [one.ext_fields for one in cluster.requests(RequestCode.CHANGE_MESSAGE_INVISIBLETIME)]
     assert {(int(one["queueId"]), int(one["offset"])) for one in fields} == failing
     assert len(fields) == len(failing)
     assert acknowledged(cluster) == set(ALL) - failing
 
 
-def test_a_member_that_closes_in_a_burst_acknowledges_what_was_heard_and_nothing_else(cluster, lent):
+def test_a_member_that_closes_in_a_burst_acknowledges_what_was_heard_and_nothing_else(cluster, sources):
     listener, second = Listener(), Listener()
 
     with member(cluster, listener):
@@ -243,49 +243,49 @@ def test_a_member_that_closes_in_a_burst_acknowledges_what_was_heard_and_nothing
     with member(cluster, second):
         wait_until(lambda: listener.heard.total() + second.heard.total() >= 2 * EACH)
 
-    assert lent
+    assert sources
     assert listener.heard.total() + second.heard.total() == 2 * EACH
 
 
-def test_a_listener_that_closes_its_consumer_loses_no_result(cluster, lent):
+def test_a_listener_that_closes_its_consumer_loses_no_result(cluster, sources):
     closed = threading.Event()
     listener = Listener(at={(0, 1_010): lambda: (consumer.close(), closed.set())[1]})
     consumer = member(cluster, listener)
     consumer.start()
     assert closed.wait(PATIENCE)
 
-    assert lent
+    assert sources
     assert acknowledged(cluster) == set(listener.heard) - {(0, 1_010)}
 
 
-def test_suspend_ends_a_burst_and_what_was_popped_is_still_consumed(cluster, lent):
+def test_suspend_ends_a_burst_and_what_was_popped_is_still_consumed(cluster, sources):
     listener = Listener(at={(0, 1_000): lambda: consumer.suspend()})
     consumer = member(cluster, listener)
 
     with consumer:
-        wait_until(lambda: lent and lent[0].returned.done())
+        wait_until(lambda: sources and sources[0].returned.done())
         wait_until(lambda: acknowledged(cluster) == set(listener.heard))
         assert len(listener.heard) < 2 * EACH
         consumer.resume()
         assert listener.wait(2 * EACH)
 
-    assert lent
+    assert sources
     assert listener.heard == ALL
     assert acknowledged(cluster) == set(ALL)
 
 
-def test_messages_with_other_tags_of_equal_hash_are_acknowledged_unheard(cluster, lent):
+def test_messages_with_other_tags_of_equal_hash_are_acknowledged_unheard(cluster, sources):
     listener = Listener()
 
     with member(cluster, listener, tags="Aa"):
         assert listener.wait(EACH)
         wait_until(lambda: acknowledged(cluster) == set(ALL))
 
-    assert lent
+    assert sources
     assert set(listener.heard) == {place for place in ALL if not place[1] // 50 % 2}
 
 
-def test_a_slow_broker_does_not_hold_up_the_queues_of_another(lent):
+def test_a_slow_broker_does_not_hold_up_the_queues_of_another(sources):
     with FakeCluster(brokers=("broker-a", "broker-b")) as two:
         two.create_topic("T", queues=1)
         let_pop(two, "broker-a", "broker-b")
@@ -306,28 +306,28 @@ def test_a_slow_broker_does_not_hold_up_the_queues_of_another(lent):
         with member(two, listen):
             assert done.wait(PATIENCE)
 
-    assert {one.held.queue.broker_name for one in lent} == {"broker-a", "broker-b"}
+    assert {one.held.queue.broker_name for one in sources} == {"broker-a", "broker-b"}
     assert at_end[0] < 3 * EACH // 4
 
 
-def test_brokers_that_acknowledge_only_one_by_one_are_not_popped_by_threads(cluster, lent, monkeypatch):
+def test_brokers_that_acknowledge_only_one_by_one_are_not_popped_by_threads(cluster, sources, monkeypatch):
     monkeypatch.setattr(Acknowledger, "note_version", lambda *_: None)
     listener = Listener()
 
     with member(cluster, listener):
         assert listener.wait(EACH)
 
-    assert not lent
+    assert not sources
     assert not cluster.requests(RequestCode.BATCH_ACK_MESSAGE)
 
 
-def test_members_with_a_limit_of_messages_a_second_lend_nothing(cluster, lent):
+def test_members_with_a_limit_of_messages_a_second_have_no_burst(cluster, sources):
     listener = Listener()
 
     with member(cluster, listener, max_messages_per_second=1_000_000):
         assert listener.wait(EACH)
 
-    assert not lent
+    assert not sources
 
 
 def wait_until(true: Callable[[], object]) -> None:

@@ -5,7 +5,7 @@ import pytest
 from rmqtools import Client, ClientConfig, Producer, ProducerConfig
 from rmqtools.errors import SendError
 from spark_connector.worker import clients
-from spark_connector.worker.clients import ClientCache, client_of, lent_client, lent_producer
+from spark_connector.worker.clients import ClientCache, borrowed_client, borrowed_producer, client_of
 from tests.support.cluster_scene import wait_until
 from tests.support.forked import in_child
 
@@ -46,9 +46,9 @@ def test_a_client_and_a_producer_of_one_configuration_are_two(cache):
 
 
 def test_a_lent_one_is_there_for_the_next_who_asks(shared):
-    with lent_producer(SENDING) as first:
+    with borrowed_producer(SENDING) as first:
         pass
-    with lent_producer(SENDING) as second:
+    with borrowed_producer(SENDING) as second:
         pass
 
     assert first is second
@@ -56,9 +56,9 @@ def test_a_lent_one_is_there_for_the_next_who_asks(shared):
 
 
 def test_what_failed_is_closed_and_made_anew(shared):
-    with pytest.raises(SendError), lent_producer(SENDING) as failed:
+    with pytest.raises(SendError), borrowed_producer(SENDING) as failed:
         raise SendError("no")
-    with lent_producer(SENDING) as second:
+    with borrowed_producer(SENDING) as second:
         assert second is not failed
 
     assert not failed._producer._client.is_open
@@ -66,7 +66,7 @@ def test_what_failed_is_closed_and_made_anew(shared):
 
 def test_a_generator_that_is_closed_early_is_no_failure(shared):
     def rows():
-        with lent_client(CONFIG) as client:
+        with borrowed_client(CONFIG) as client:
             yield client
 
     reading = rows()

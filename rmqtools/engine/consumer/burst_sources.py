@@ -1,11 +1,11 @@
-"""Queues that are lent to a listener's thread: what it asks for them, and what it takes of the answers.
+"""Queues that a listener's thread fetches: what it asks for them, and what it reads in the answers.
 
 A pulled queue goes on at an offset, so the loop asks again for an answer that the thread cannot use. What is
 popped is hidden from everybody until it is acknowledged: the thread keeps such an answer for the loop, which
 also waits for one that is late. Messages are acknowledged together with the next pop, when all their calls
 have ended.
 
-The thread calls ``requests``, ``take``, ``done`` and ``finish``; the loop calls ``note``.
+The thread calls ``requests``, ``read``, ``done`` and ``finish``; the loop calls ``note``.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from rmqtools.protocol.messages.popped import Portion
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.protocol.wire.template import Request
 
-LEND_AGAIN = 1.0  # seconds after a loan that brought nothing
+FETCH_AGAIN_AFTER = 1.0  # seconds after a burst that brought nothing
 _USUAL = (PullStatus.FOUND, PullStatus.NO_MATCHED_MSG)
 
 
@@ -54,8 +54,8 @@ class Tally:
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Lent(Generic[H]):
-    """A queue that is lent to a thread. It holds no messages meanwhile.
+class Source(Generic[H]):
+    """A queue that a thread fetches. It holds no messages meanwhile.
 
     Attributes:
         held: the queue.
@@ -102,8 +102,8 @@ class Lent(Generic[H]):
         """Return what is to be asked now, messages last; nothing is on the wire."""
         raise NotImplementedError
 
-    def take(self, answers: Iterator[RemotingCommand]) -> bool:
-        """Take the answers to :meth:`requests` as they come; False: the loop is to go on with the queue.
+    def read(self, answers: Iterator[RemotingCommand]) -> bool:
+        """Read the answers to :meth:`requests` as they come; False: the loop is to go on with the queue.
 
         Whatever is unusual belongs to the loop, which meets it again when it asks, or finds it in here.
 
@@ -126,11 +126,11 @@ class Lent(Generic[H]):
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class LentPull(Lent[ProcessQueue]):
+class PullSource(Source[ProcessQueue]):
     """A pulled queue.
 
     Attributes:
-        broker_id: the broker that is pulled; an answer that suggests another one ends the loan.
+        broker_id: the broker that is pulled; an answer that suggests another one ends the burst.
         request: makes the pull from an offset, which also stores the second one; 0: it stores none.
         decode: decodes an answer to a pull from an offset.
         may_store: pulls may carry the consumed offset; asked on the loop.
@@ -155,7 +155,7 @@ class LentPull(Lent[ProcessQueue]):
 
     @property
     def has_more(self) -> bool:
-        """See :class:`Lent`."""
+        """See :class:`Source`."""
         return (self.after if self.is_ready else self.next_offset) < self.broker_end
 
     def requests(self) -> list[Request]:
@@ -165,8 +165,8 @@ class LentPull(Lent[ProcessQueue]):
         offset = self.after if self.is_ready else self.next_offset
         return [self.request(offset, self.next_offset if self.stores else 0)]
 
-    def take(self, answers: Iterator[RemotingCommand]) -> bool:
-        """See :class:`Lent`."""
+    def read(self, answers: Iterator[RemotingCommand]) -> bool:
+        """See :class:`Source`."""
         result = parse_pull(next(answers), self.addr)
         if result.status is PullStatus.OFFSET_ILLEGAL:
             self.moved = result
@@ -181,16 +181,16 @@ class LentPull(Lent[ProcessQueue]):
         return True
 
     def done(self, part: Ended[ProcessQueue]) -> None:
-        """See :class:`Lent`."""
+        """See :class:`Source`."""
         self.tally.add(part)
 
     def finish(self) -> None:
-        """See :class:`Lent`."""
+        """See :class:`Source`."""
         self.next_offset = self.after
-        Lent.finish(self)
+        Source.finish(self)
 
     def note(self) -> None:
-        """See :class:`Lent`."""
+        """See :class:`Source`."""
         if not self.held.is_dropped:
             self.held.passed(self.next_offset, self.broker_end)
         part, offset = self.part, self.next_offset
@@ -201,7 +201,7 @@ class LentPull(Lent[ProcessQueue]):
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class LentPop(Lent[PopProcessQueue]):
+class PopSource(Source[PopProcessQueue]):
     """A popped queue. The answer to its pop comes before any call is made: none waits behind a slow one.
 
     Attributes:
@@ -226,7 +226,7 @@ class LentPop(Lent[PopProcessQueue]):
 
     @property
     def has_more(self) -> bool:
-        """See :class:`Lent`."""
+        """See :class:`Source`."""
         return self.rest > 0
 
     def requests(self) -> list[Request]:
@@ -241,8 +241,8 @@ class LentPop(Lent[PopProcessQueue]):
             return []
         return [] if acknowledgement is None else [acknowledgement, self.request()]
 
-    def take(self, answers: Iterator[RemotingCommand]) -> bool:
-        """See :class:`Lent`. What is not acknowledged is left to the loop, and so are the messages popped."""
+    def read(self, answers: Iterator[RemotingCommand]) -> bool:
+        """See :class:`Source`. The loop gets what is not acknowledged, and the messages popped."""
         if self.ended and next(answers).code == ResponseCode.SUCCESS:
             for part in self.ended:
                 self.tally.add(part)
@@ -267,11 +267,11 @@ class LentPop(Lent[PopProcessQueue]):
         return self.are_wanted(first.messages)
 
     def done(self, part: Ended[PopProcessQueue]) -> None:
-        """See :class:`Lent`."""
+        """See :class:`Source`."""
         self.ended.append(part)
 
     def note(self) -> None:
-        """See :class:`Lent`."""
+        """See :class:`Source`."""
         unsettled = len(self.messages) if self.is_ready or self.ended else 0
         self.held.found(unsettled - self.noted)
         self.noted = unsettled

@@ -1,4 +1,4 @@
-"""Parcels: encoded elsewhere, placed as batches are; order on a queue, and the end at a failure."""
+"""Batches that are encoded elsewhere: order on a queue, and the end at a failure."""
 
 import asyncio
 from typing import Any
@@ -9,19 +9,19 @@ from rmqtools import Message, MessageQueue, SendStatus
 from rmqtools.aio import Producer
 from rmqtools.errors import MessageRejectedError, PermissionDeniedError, SendError, UnknownOutcomeError
 from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.model.parcel import MsgIds, Parcel, ParcelResult
+from rmqtools.model.encoded_batch import EncodedBatch, MsgIds, StoredBatch
 from rmqtools.protocol.messages.batch import encode_batch
 from rmqtools.testing import Reaction
 from tests.support.scripted_cluster import says, silent, stored
 from tests.unit.engine.producer.test_send import producing
 
 
-def parcel(*bodies: bytes, **more) -> Parcel:
+def batch(*bodies: bytes, **more) -> EncodedBatch:
     body = b"".join(encode_batch([(0, one, b"")]) for one in bodies)
-    return Parcel(topic="T", body=memoryview(body), msg_ids=MsgIds("0", 0, len(bodies)), **more)
+    return EncodedBatch(topic="T", body=memoryview(body), msg_ids=MsgIds("0", 0, len(bodies)), **more)
 
 
-def parcel_sends(producer: Producer) -> Any:
+def encoded_sends(producer: Producer) -> Any:
     return producer._many
 
 
@@ -29,22 +29,22 @@ def bodies_on(cluster, queue_id: int) -> list[bytes]:
     return [request.body for _, request in cluster.sends if request.ext_fields["e"] == str(queue_id)]
 
 
-async def test_a_parcel_is_one_batch_request_and_one_result():
+async def test_a_batch_is_one_batch_request_and_one_result():
     async with producing({"a": stored}) as (producer, cluster):
-        (result,) = await parcel_sends(producer).send_parcels([parcel(b"a", b"b", b"c")])
+        (result,) = await encoded_sends(producer).send_encoded([batch(b"a", b"b", b"c")])
         assert (result.status, result.queue_offset, result.count) == (SendStatus.SEND_OK, 5, 3)
         assert not result.may_be_duplicated
         assert len(result.attempts) == 1
 
     ((_, request),) = cluster.sends
     assert request.code == RequestCode.SEND_BATCH_MESSAGE
-    assert request.body == bytes(parcel(b"a", b"b", b"c").body)
+    assert request.body == bytes(batch(b"a", b"b", b"c").body)
 
 
 async def test_a_single_message_goes_as_one_and_is_compressed():
     async with producing({"a": stored}) as (producer, cluster):
         message = Message("T", bytes(10_000), delay_level=3)
-        (result,) = await parcel_sends(producer).send_parcels([Parcel(topic="T", message=message)])
+        (result,) = await encoded_sends(producer).send_encoded([EncodedBatch(topic="T", message=message)])
         assert result.count == 1
 
     ((_, request),) = cluster.sends
@@ -52,9 +52,9 @@ async def test_a_single_message_goes_as_one_and_is_compressed():
     assert len(request.body) < 100
 
 
-async def test_a_refused_parcel_goes_to_another_broker():
+async def test_a_refused_batch_goes_to_another_broker():
     async with producing({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}) as (producer, _):
-        results = await parcel_sends(producer).send_parcels([parcel(b"x")] * 4)
+        results = await encoded_sends(producer).send_encoded([batch(b"x")] * 4)
         assert {result.queue.broker_name for result in results} == {"b"}
         assert {len(result.attempts) for result in results} <= {1, 2}
 
@@ -63,8 +63,8 @@ async def test_a_refused_parcel_goes_to_another_broker():
 async def test_a_queue_of_ones_own_is_tried_once_unless_it_may_move(may_move, brokers):
     async with producing({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}) as (producer, cluster):
         queue = MessageQueue("T", "a", 1)
-        (result,) = await parcel_sends(producer).send_parcels([parcel(b"x", queue=queue, may_move=may_move)])
-        assert isinstance(result, ParcelResult) == may_move
+        (result,) = await encoded_sends(producer).send_encoded([batch(b"x", queue=queue, may_move=may_move)])
+        assert isinstance(result, StoredBatch) == may_move
 
     assert [name for name, _ in cluster.sends] == brokers
 
@@ -72,8 +72,8 @@ async def test_a_queue_of_ones_own_is_tried_once_unless_it_may_move(may_move, br
 async def test_after_a_failure_no_more_are_begun():
     async with producing({"a": says(ResponseCode.NO_PERMISSION)}) as (producer, cluster):
         queue = MessageQueue("T", "a", 0)
-        results = await parcel_sends(producer).send_parcels(
-            [parcel(b"x", b"y", queue=queue) for _ in range(40)]
+        results = await encoded_sends(producer).send_encoded(
+            [batch(b"x", b"y", queue=queue) for _ in range(40)]
         )
         assert all(isinstance(result, SendError) for result in results)
         assert "not tried" in str(results[-1])
@@ -82,13 +82,13 @@ async def test_after_a_failure_no_more_are_begun():
     assert len(cluster.sends) == 1
 
 
-async def test_parcels_of_one_queue_are_stored_in_their_order():
+async def test_batches_of_one_queue_are_stored_in_their_order():
     async with producing({"a": stored}) as (producer, cluster):
         queues = [MessageQueue("T", "a", number) for number in (0, 1)]
-        await parcel_sends(producer).send_parcels([parcel(b"%d" % n, queue=queues[n % 2]) for n in range(20)])
+        await encoded_sends(producer).send_encoded([batch(b"%d" % n, queue=queues[n % 2]) for n in range(20)])
 
     for queue_id in (0, 1):
-        assert bodies_on(cluster, queue_id) == [bytes(parcel(b"%d" % n).body) for n in range(queue_id, 20, 2)]
+        assert bodies_on(cluster, queue_id) == [bytes(batch(b"%d" % n).body) for n in range(queue_id, 20, 2)]
 
 
 async def test_calls_of_one_line_are_under_way_together():
@@ -101,72 +101,75 @@ async def test_calls_of_one_line_are_under_way_together():
         return stored(request)
 
     async with producing({"a": answer}) as (producer, cluster):
-        line = parcel_sends(producer).parcel_line()
+        series = encoded_sends(producer).new_series()
         for number in (0, 1):
-            parcels = [parcel(b"x", queue=MessageQueue("T", "a", number))]
-            calls.append(asyncio.ensure_future(parcel_sends(producer).send_parcels(parcels, line=line)))
+            batches = [batch(b"x", queue=MessageQueue("T", "a", number))]
+            calls.append(asyncio.ensure_future(encoded_sends(producer).send_encoded(batches, series=series)))
         (second,) = await calls[1]
         cluster.hang_up("a")
         (first,) = await calls[0]
         assert isinstance(first, UnknownOutcomeError)
-        assert isinstance(second, ParcelResult)
+        assert isinstance(second, StoredBatch)
 
     assert seen == [[False, False]]
 
 
 async def test_calls_of_one_line_are_stored_in_their_order():
     async with producing({"a": stored}) as (producer, cluster):
-        queues, line = (
+        queues, series = (
             [MessageQueue("T", "a", number) for number in (0, 1)],
-            parcel_sends(producer).parcel_line(),
+            encoded_sends(producer).new_series(),
         )
-        calls = [
-            [parcel(b"%d" % n, queue=queues[n % 2]) for n in range(begin, begin + 9)] for begin in (0, 9)
-        ]
-        await asyncio.gather(*(parcel_sends(producer).send_parcels(parcels, line=line) for parcels in calls))
+        calls = [[batch(b"%d" % n, queue=queues[n % 2]) for n in range(begin, begin + 9)] for begin in (0, 9)]
+        await asyncio.gather(
+            *(encoded_sends(producer).send_encoded(batches, series=series) for batches in calls)
+        )
 
     for queue_id in (0, 1):
-        assert bodies_on(cluster, queue_id) == [bytes(parcel(b"%d" % n).body) for n in range(queue_id, 18, 2)]
+        assert bodies_on(cluster, queue_id) == [bytes(batch(b"%d" % n).body) for n in range(queue_id, 18, 2)]
 
 
 async def test_a_call_of_a_line_waits_for_the_one_before_it_while_that_looks_for_its_topics():
     async with producing({"a": stored}) as (producer, cluster):
-        queue, line = MessageQueue("T", "a", 0), parcel_sends(producer).parcel_line()
+        queue, series = MessageQueue("T", "a", 0), encoded_sends(producer).new_series()
         await producer.fetch_publish_queues("T")
-        elsewhere = Parcel(topic="U", body=parcel(b"u").body, msg_ids=MsgIds("0", 0, 1))  # no route yet
-        calls = [[elsewhere, parcel(b"first", queue=queue)], [parcel(b"second", queue=queue)]]
-        await asyncio.gather(*(parcel_sends(producer).send_parcels(parcels, line=line) for parcels in calls))
+        elsewhere = EncodedBatch(topic="U", body=batch(b"u").body, msg_ids=MsgIds("0", 0, 1))  # no route yet
+        calls = [[elsewhere, batch(b"first", queue=queue)], [batch(b"second", queue=queue)]]
+        await asyncio.gather(
+            *(encoded_sends(producer).send_encoded(batches, series=series) for batches in calls)
+        )
 
-    assert [body for body in bodies_on(cluster, 0) if body != bytes(parcel(b"u").body)] == [
-        bytes(parcel(b"first").body),
-        bytes(parcel(b"second").body),
+    assert [body for body in bodies_on(cluster, 0) if body != bytes(batch(b"u").body)] == [
+        bytes(batch(b"first").body),
+        bytes(batch(b"second").body),
     ]
 
 
 @pytest.mark.parametrize(
-    ("line_of", "sends"),
-    [(lambda producer: parcel_sends(producer).parcel_line(), 1), (lambda producer: None, 3)],
+    ("series_of", "sends"),
+    [(lambda producer: encoded_sends(producer).new_series(), 1), (lambda producer: None, 3)],
 )
-async def test_after_a_failure_no_more_are_begun_of_later_calls_of_the_line(line_of, sends):
+async def test_after_a_failure_no_more_are_begun_of_later_calls_of_the_series(series_of, sends):
     async with producing({"a": says(ResponseCode.NO_PERMISSION)}) as (producer, cluster):
-        queue, line = MessageQueue("T", "a", 0), line_of(producer)
+        queue, series = MessageQueue("T", "a", 0), series_of(producer)
         for _ in range(3):
-            (result,) = await parcel_sends(producer).send_parcels([parcel(b"x", queue=queue)], line=line)
+            (result,) = await encoded_sends(producer).send_encoded([batch(b"x", queue=queue)], series=series)
             assert isinstance(result, SendError)
 
     assert len(cluster.sends) == sends
 
 
 @pytest.mark.parametrize("count", [1, 3], ids=["all-begun", "some-begun"])
-async def test_behind_a_call_that_was_cancelled_none_of_the_line_is_begun(count):
+async def test_behind_a_call_that_was_cancelled_none_of_the_series_is_begun(count):
     arrived = asyncio.Event()
     async with producing({"a": lambda request: arrived.set()}) as (producer, cluster):
-        line, parcels = (
-            parcel_sends(producer).parcel_line(),
-            [parcel(b"x", queue=MessageQueue("T", "a", 0))] * count,
+        series, batches = (
+            encoded_sends(producer).new_series(),
+            [batch(b"x", queue=MessageQueue("T", "a", 0))] * count,
         )
         calls = [
-            asyncio.ensure_future(parcel_sends(producer).send_parcels(parcels, line=line)) for _ in range(2)
+            asyncio.ensure_future(encoded_sends(producer).send_encoded(batches, series=series))
+            for _ in range(2)
         ]
         await arrived.wait()
         calls[0].cancel()
@@ -189,33 +192,33 @@ class Taken(asyncio.Semaphore):
         return await super().acquire()
 
 
-async def test_behind_a_call_that_was_cancelled_before_it_began_none_of_the_line_is_begun():
+async def test_behind_a_call_that_was_cancelled_before_it_began_none_of_the_series_is_begun():
     async with producing({"a": stored}) as (producer, cluster):
-        line = parcel_sends(producer).parcel_line()
-        line.free = Taken()
+        series = encoded_sends(producer).new_series()
+        series.free = Taken()
         calls = [
-            asyncio.ensure_future(parcel_sends(producer).send_parcels([parcel(b"x")], line=line))
+            asyncio.ensure_future(encoded_sends(producer).send_encoded([batch(b"x")], series=series))
             for _ in range(2)
         ]
-        await line.free.asked.wait()
+        await series.free.asked.wait()
         calls[0].cancel()
         await asyncio.wait({calls[0]})
-        line.free.release()
+        series.free.release()
         (result,) = await calls[1]
         assert str(result) == "not tried: a request before it failed"
 
     assert cluster.sends == []
 
 
-async def test_behind_a_parcel_that_cannot_be_encoded_none_of_its_queue_is_begun():
+async def test_behind_a_batch_that_cannot_be_encoded_none_of_its_queue_is_begun():
     async with producing({"a": stored}) as (producer, cluster):
         queue = MessageQueue("T", "a", 0)
-        await parcel_sends(producer).send_parcels([parcel(b"before", queue=queue)])
+        await encoded_sends(producer).send_encoded([batch(b"before", queue=queue)])
         nothing: Any = None
-        unfit = Parcel(topic="T", body=nothing, msg_ids=MsgIds("0", 0, 1), queue=queue)
+        unfit = EncodedBatch(topic="T", body=nothing, msg_ids=MsgIds("0", 0, 1), queue=queue)
         with pytest.raises(ExceptionGroup):
-            await parcel_sends(producer).send_parcels(
-                [unfit, parcel(b"x", queue=queue), parcel(b"y", queue=queue)]
+            await encoded_sends(producer).send_encoded(
+                [unfit, batch(b"x", queue=queue), batch(b"y", queue=queue)]
             )
 
     assert len(cluster.sends) == 1
@@ -223,18 +226,18 @@ async def test_behind_a_parcel_that_cannot_be_encoded_none_of_its_queue_is_begun
 
 async def test_nothing_is_begun_behind_a_call_that_was_refused():
     async with producing({"a": stored}) as (producer, cluster):
-        line = parcel_sends(producer).parcel_line()
+        series = encoded_sends(producer).new_series()
         await producer.fetch_publish_queues("T")
         cluster.forbid_writes()
         with pytest.raises(PermissionDeniedError):
-            await parcel_sends(producer).send_parcels([Parcel(topic="U", body=b"u")], line=line)
-        (result,) = await parcel_sends(producer).send_parcels([parcel(b"x")], line=line)
+            await encoded_sends(producer).send_encoded([EncodedBatch(topic="U", body=b"u")], series=series)
+        (result,) = await encoded_sends(producer).send_encoded([batch(b"x")], series=series)
         assert "not tried" in str(result)
 
     assert cluster.sends == []
 
 
-async def test_a_line_bounds_what_is_in_flight_over_all_its_calls():
+async def test_a_series_bounds_what_is_in_flight_over_all_its_calls():
     arrived = []
 
     def answer(request):
@@ -246,10 +249,10 @@ async def test_a_line_bounds_what_is_in_flight_over_all_its_calls():
         producer,
         cluster,
     ):
-        line = parcel_sends(producer).parcel_line()
+        series = encoded_sends(producer).new_series()
         queues = [MessageQueue("T", "a", number) for number in range(4)]
         calls = [
-            parcel_sends(producer).send_parcels([parcel(b"x", queue=queue) for queue in share], line=line)
+            encoded_sends(producer).send_encoded([batch(b"x", queue=queue) for queue in share], series=series)
             for share in (queues[:2], queues[2:])
         ]
         results = [result for call in await asyncio.gather(*calls) for result in call]
@@ -263,7 +266,7 @@ async def test_without_an_answer_its_fate_is_unknown():
         producer,
         _,
     ):
-        (result,) = await parcel_sends(producer).send_parcels([parcel(b"x")])
+        (result,) = await encoded_sends(producer).send_encoded([batch(b"x")])
         assert isinstance(result, UnknownOutcomeError)
 
 
@@ -271,19 +274,19 @@ async def test_what_speaks_against_a_topic_is_raised():
     async with producing({"a": stored}) as (producer, cluster):
         cluster.forbid_writes()
         with pytest.raises(PermissionDeniedError, match="topic 'T' may not be written"):
-            await parcel_sends(producer).send_parcels([parcel(b"x")])
+            await encoded_sends(producer).send_encoded([batch(b"x")])
 
 
-async def test_parcels_are_refused_where_traces_are_wanted():
+async def test_batches_are_refused_where_traces_are_wanted():
     async with producing({"a": stored}, enable_trace=True) as (producer, _):
         with pytest.raises(MessageRejectedError, match="enable_trace=False"):
-            await parcel_sends(producer).send_parcels([parcel(b"x")])
+            await encoded_sends(producer).send_encoded([batch(b"x")])
 
 
 async def test_ids_are_unique_and_the_queues_are_told():
     async with producing({"a": stored}) as (producer, _):
         first, second = await asyncio.gather(
-            parcel_sends(producer).reserve_msg_ids(3), parcel_sends(producer).reserve_msg_ids(2)
+            encoded_sends(producer).reserve_msg_ids(3), encoded_sends(producer).reserve_msg_ids(2)
         )
         assert len({*first, *second}) == 5
         assert await producer.fetch_publish_queues("T") == [MessageQueue("T", "a", n) for n in range(4)]

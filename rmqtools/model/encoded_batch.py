@@ -1,4 +1,4 @@
-"""Parcels: encoded messages, one request each."""
+"""Encoded batches: one request each, and the row of their unique ids."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class MsgIds(Sequence[str]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
+class EncodedBatch:
     """The content of one request: encoded messages of one topic, or one message that is not encoded yet.
 
     Attributes:
@@ -79,8 +79,8 @@ class Parcel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParcelResult:
-    """A stored parcel: all its messages are in ``queue`` from ``queue_offset`` on.
+class StoredBatch:
+    """A stored batch: all its messages are in ``queue`` from ``queue_offset`` on.
 
     ``attempts`` has every attempt, the successful one last.
     """
