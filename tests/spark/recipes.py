@@ -1,17 +1,18 @@
 """The recipes of docs/spark-recipes.md that need jars, as a program.
 
 python -m tests.spark.recipes bodies '{"nameServer": ...}' TOPICS...
-python -m tests.spark.recipes delta FOLDER '{"nameServer": ..., "topic": ...}'
+python -m tests.spark.recipes delta FOLDER '{"nameServer": ..., "topic": ...}'  # or iceberg
 python -m tests.spark.recipes both FOLDER '{"nameServer": ..., "topic": ...}' TARGET
 
 ``bodies`` writes three rows to each of three topics, reads them by the recipes, and prints them as JSON.
-``delta`` streams the topic into FOLDER/table until it is killed. If there is FOLDER/last, it ends with what
-is stored, and prints the number of rows, and the number of different places they were read from. ``both``
-streams the topic into FOLDER/table and the topic TARGET, does its last micro-batch again, and prints the
-numbers of rows in both.
+``delta`` and ``iceberg`` stream the topic into a table in FOLDER until they are killed. If there is
+FOLDER/last, they end with what is stored, and print the number of rows, and the number of different places
+they were read from. ``both`` streams the topic into FOLDER/table and the topic TARGET, does its last
+micro-batch again, and prints the numbers of rows in both.
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,7 @@ from pyspark.sql.functions import struct, to_json
 
 from tests.docs.blocks import blocks_of
 
-PACKAGES = '.config("spark.jars.packages", "io.delta:delta-spark_4.1_2.13:4.1.0")'
+PACKAGES = re.compile(r"""\.config\("spark\.jars\.packages", "[\w.:-]+"\)""")
 
 
 def recipe(word: str) -> str:
@@ -57,16 +58,25 @@ def values(frame: DataFrame) -> list[list[Any]]:
 
 
 def delta(folder: str, given: str) -> None:
-    text, table = recipe("io.delta"), f"{folder}/table"
-    assert PACKAGES in text
-    names: dict[str, Any] = {"source": json.loads(given), "table": table}
-    exec(text.replace(PACKAGES, ""), names)  # the test has them on the class path
+    to_table(folder, given, "io.delta", lambda spark: spark.read.format("delta").load(f"{folder}/table"))
+
+
+def iceberg(folder: str, given: str) -> None:
+    to_table(folder, given, "org.apache.iceberg", lambda spark: spark.table("lake.db.messages"))
+
+
+def to_table(folder: str, given: str, word: str, read: Callable[[SparkSession], DataFrame]) -> None:
+    """Run the recipe that holds a word; ``read`` reads its table."""
+    text, count = PACKAGES.subn("", recipe(word))  # the test has them on the class path
+    assert count == 1
+    names: dict[str, Any] = {"source": json.loads(given), "table": f"{folder}/table"}
+    exec(text, names)
     spark, query = names["spark"], names["query"]
     if not Path(folder, "last").exists():
         query.awaitTermination()
     query.processAllAvailable()
     query.stop()
-    rows = spark.read.format("delta").load(table)
+    rows = read(spark)
     places = rows.select("brokerName", "queueId", "queueOffset").distinct()
     print(json.dumps([rows.count(), places.count()]))
 
@@ -92,5 +102,10 @@ def both(folder: str, given: str, target: str) -> None:
 
 if __name__ == "__main__":
     what, *arguments = sys.argv[1:]
-    programs: dict[str, Callable[..., None]] = {"bodies": bodies, "delta": delta, "both": both}
+    programs: dict[str, Callable[..., None]] = {
+        "bodies": bodies,
+        "delta": delta,
+        "iceberg": iceberg,
+        "both": both,
+    }
     programs[what](*arguments)

@@ -13,7 +13,7 @@ from rmqtools import Message
 from tests.support.cluster_scene import wait_until
 from tests.support.pyspark_versions import python_with
 from tests.support.reading import await_readable
-from tests.support.spark_jars import AVRO, DELTA, class_path
+from tests.support.spark_jars import AVRO, DELTA, ICEBERG, class_path
 from tests.support.spark_processes import ROOT, environment, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.timeout(1800), pytest.mark.slow]
@@ -71,14 +71,15 @@ def test_bodies_in_json_avro_and_protobuf_become_columns(tmp_path, local_cluster
     assert json.loads(printed) == [[["1", 1, 1.5], ["2", 2, 3.0], ["3", 3, 4.5]]] * 3
 
 
-def test_a_delta_table_has_every_row_once_after_its_driver_was_killed_between_micro_batches(
-    tmp_path, local_cluster, make_topic, producer, admin
+@pytest.mark.parametrize(("form", "jars"), [("delta", DELTA), ("iceberg", ICEBERG)])
+def test_a_table_has_every_row_once_after_its_driver_was_killed_between_micro_batches(
+    form, jars, tmp_path, local_cluster, make_topic, producer, admin
 ):
     """The killed driver had written a micro-batch to the table, and not yet ended it in the checkpoint."""
     topic, python = make_topic(), python_with("4.1")
     source = {"nameServer": local_cluster.name_server, "topic": topic}
-    command = [python, "-m", "tests.spark.recipes", "delta", str(tmp_path), json.dumps(source)]
-    env = variables(tmp_path, python, class_path(DELTA))
+    command = [python, "-m", "tests.spark.recipes", form, str(tmp_path), json.dumps(source)]
+    env = variables(tmp_path, python, class_path(jars))
     commits = tmp_path / "table_checkpoint" / "commits"
 
     def send(count):

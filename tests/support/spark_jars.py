@@ -15,6 +15,12 @@ DELTA: Final = (
 )
 """For PySpark 4.1, which has all else that Delta needs."""
 
+ICEBERG: Final = (
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0 "
+    "d6ea6c5d099288daeb7d5a92061bd3d7d8f296492632b42378e5f2f0e3066242",
+)
+"""For PySpark 4.1, too."""
+
 
 def class_path(jars: Iterable[str]) -> str:
     """Fetch jars that are missing; return their files as Java's class path."""
