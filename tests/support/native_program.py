@@ -13,12 +13,14 @@ import json
 import os
 import sys
 import threading
+import traceback
 
 TYPE_CHECKING = False  # a type checker takes it as true: typing is not imported at run time
 if TYPE_CHECKING:
     from typing import Any
 
 _LOCK = threading.Lock()
+_SEND_MS = 30_000  # the library's own 3 s are too short for its first send on a busy machine
 
 
 def say(**row: object) -> None:
@@ -63,6 +65,8 @@ def send_one(api: "Any", producer: "Any", message: "Any", mode: str, number: int
 def send(api: "Any", name_server: str, group: str, topic: str, mode: str, count: str) -> None:
     producer = make_producer(api, group, mode)
     set_name_server(producer, name_server)
+    if hasattr(producer, "set_timeout"):
+        producer.set_timeout(_SEND_MS)
     producer.start()
     for number in range(int(count)):
         message = api.Message(topic)
@@ -103,9 +107,16 @@ def main() -> None:
     import rocketmq.client as api
 
     actions: dict[str, Any] = {"send": send, "member": member}
-    actions[what](api, *arguments)
-    say(done=True)
-    os._exit(0)
+    code = 1
+    try:
+        actions[what](api, *arguments)
+        say(done=True)
+        code = 0
+    finally:
+        if code:
+            traceback.print_exc()
+            sys.stderr.flush()
+        os._exit(code)
 
 
 main()
