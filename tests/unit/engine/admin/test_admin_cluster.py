@@ -3,7 +3,7 @@
 import pytest
 
 from rmqtools import Admin, ClientConfig, MessageQueue
-from rmqtools.errors import TopicNotFoundError
+from rmqtools.errors import ConfigError, TopicNotFoundError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.group_config import DataVersion, SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rmqtools.protocol.wire.bodies import format_body
@@ -119,3 +119,11 @@ def test_the_groups_of_a_topic_are_those_with_offsets_and_those_with_members(clu
     cluster.commit("old", MessageQueue("read", "broker-a", 0), 0)
 
     assert admin.fetch_topic_groups("read") == ["old"]
+
+
+@pytest.mark.parametrize("name", ["retry_max_times", "retry_queue_nums"])
+def test_a_setting_of_a_group_below_0_is_refused(cluster, admin, name):
+    with pytest.raises(ConfigError, match=f"{name} = -1: want 0 or more"):
+        admin.create_group("below", **{name: -1})
+
+    assert "below" not in admin.fetch_group_list()

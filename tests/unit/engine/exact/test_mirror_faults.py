@@ -18,6 +18,7 @@ from rmqtools.errors import (
 )
 from rmqtools.model.append_mark import APPEND_MARK, AppendMark
 from rmqtools.model.mirror import MIRROR_REFUSED
+from rmqtools.model.names import pop_retry_topic
 from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
 from rmqtools.testing.fake.state import refused
 from tests.unit.engine.exact.exact_scene import until
@@ -386,15 +387,16 @@ async def test_a_group_is_not_moved_to_a_copy_that_is_behind_or_not_known():
         assert west.committed("readers", queue()) is None
 
 
-async def test_a_group_with_failed_messages_is_not_moved():
+@pytest.mark.parametrize("topic", ["%RETRY%readers", pop_retry_topic(TOPIC, "readers")])
+async def test_a_group_with_failed_messages_is_not_moved(topic):
     async with clusters() as (east, west), mirror(east, west) as copying:
         east.store(TOPIC, b"1", queue=queue())
         await copying.run()
         east.commit("readers", queue(), 1)
-        east.create_topic("%RETRY%readers", queues=1)
-        east.store("%RETRY%readers", b"1")
+        east.create_topic(topic, queues=1)
+        east.store(topic, b"1")
 
-        with pytest.raises(ConfigError, match="1 failed messages in '%RETRY%readers'"):
+        with pytest.raises(ConfigError, match=f"1 failed messages in '{topic}'"):
             await copying.move_group("readers")
 
 
