@@ -20,7 +20,7 @@ from tests.support.cluster_scene import wait_until
 from tests.support.patience import PROGRAM_PATIENCE
 from tests.support.reading import read_all
 
-pytestmark = [pytest.mark.spark, pytest.mark.docker, pytest.mark.slow]  # each takes a minute or more
+pytestmark = [pytest.mark.spark, pytest.mark.docker]
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGGING = "import logging; logging.basicConfig(level=logging.INFO, format='LOG %(message)s')\n"
@@ -113,7 +113,7 @@ def write_while_a_broker_dies(cluster, folder: Path, topic: str, rows: int, *arg
 
 @pytest.mark.parametrize(
     ("rows", "row_bytes"),
-    [(50_000, 400), (1_000_000, 100)],
+    [(50_000, 400), pytest.param(1_000_000, 100, marks=pytest.mark.slow)],
     ids=["50k", "million"],
 )
 def test_with_a_broker_killed_and_back_no_task_fails_and_every_row_is_there(
@@ -130,6 +130,7 @@ def test_with_a_broker_killed_and_back_no_task_fails_and_every_row_is_there(
     assert sum(stored.values()) - rows <= told.unknown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "row_bytes"), [(50_000, 400), (1_000_000, 100)], ids=["50k", "million"])
 def test_with_an_attempt_that_fails_besides_only_its_rows_are_there_twice_and_stamps_drop_them(
     faulty_cluster, new_topic, tmp_path, spark, rows, row_bytes
