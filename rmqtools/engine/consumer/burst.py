@@ -91,7 +91,7 @@ class Burst(Generic[H]):
         return self._workers.longest_call() < _SLOW
 
     def add(self, source: Source[H]) -> None:
-        """Let the thread fetch a queue until ``source.returned`` is done; then the loop fetches it again."""
+        """Fetch a queue on the thread. When ``source.returned`` is done, the loop fetches it again."""
         self._sources.append(source)
         if not self._is_running:
             self._is_running = True

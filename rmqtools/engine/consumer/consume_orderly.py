@@ -152,7 +152,7 @@ class OrderlyConsumption:
                 await self._suspend(held, suspend)
 
     async def _serve(self, given: PullSource) -> None:
-        """Let a thread pull a queue and call its listener until the burst ends.
+        """Pull a queue and call its listener on the thread of a burst, until the burst ends.
 
         A release of the queue waits for this. The loop pulls the queue again when no call of it runs.
         """

@@ -62,7 +62,7 @@ def let_pop(cluster: FakeCluster, *brokers: str) -> None:
 
 @pytest.fixture
 def sources(monkeypatch) -> list[PopSource]:
-    """What the thread fetched."""
+    """The queues that the thread of a burst fetched."""
     sources: list[PopSource] = []
     add = Burst.add
     monkeypatch.setattr(Burst, "add", lambda self, one: (sources.append(one), add(self, one))[1])
