@@ -16,11 +16,11 @@ from rmqtools import (
     PushConsumer,
     PushConsumerConfig,
 )
-from rmqtools.engine.consumer.burst import Burst
 from rmqtools.errors import SendError
 from rmqtools.model.codes import ResponseCode
 from tests.behaviour.site import Site, consumer_offset, offset_of, until
 from tests.behaviour.wire import Wire
+from tests.support.bursts import note_sources
 from tests.support.patience import PATIENCE
 
 EACH = 6_000  # messages of each of the two queues
@@ -28,27 +28,29 @@ Place = tuple[int, int]  # queue id, offset
 
 
 @pytest.fixture(autouse=True)
-def bursts(monkeypatch) -> Iterator[list[int]]:
-    """The queues that the thread fetched; a test without any would show nothing."""
-    sources: list[int] = []
-    add = Burst.add
-    monkeypatch.setattr(
-        Burst, "add", lambda self, one: (sources.append(one.held.queue.queue_id), add(self, one))[1]
-    )
-    yield sources
+def any_burst(monkeypatch) -> Iterator[None]:
+    """A test without a burst would show nothing."""
+    sources = note_sources(monkeypatch)
+    yield
     assert sources
 
 
 @pytest.fixture
 def backlog(site: Site, topic: str) -> list[Place]:
     """The places of the messages that wait in both queues."""
+    return fill(site, topic)
+
+
+def fill(site: Site, topic: str, *, first: int = 0) -> list[Place]:
+    """Send ``EACH`` messages to both queues, which have ``first`` each; return their places."""
+    offsets = range(first, first + EACH)
     with Producer(ProducerConfig(name_server=site.name_server, group="tests")) as producer:
         for number in range(2):
-            for begin in range(0, EACH, 500):
+            for begin in offsets[::500]:
                 messages = [Message(topic, b"%d %d" % (number, begin + n)) for n in range(500)]
                 sending = partial(_is_sent, producer, messages, MessageQueue(topic, site.broker, number))
                 until(sending)
-    return [(number, offset) for number in range(2) for offset in range(EACH)]
+    return [(number, offset) for number in range(2) for offset in offsets]
 
 
 def _is_sent(producer: Producer, messages: list[Message], queue: MessageQueue) -> bool:
@@ -116,14 +118,18 @@ def test_while_one_call_hangs_all_else_is_consumed(site, wire, topic, group, bac
 
     listener = Listener(hang)
     behind = [(0, offset) for offset in range(begun, EACH)] if orderly else [stop]
-    with member(site, group, topic, listener, orderly=orderly):
+    with member(site, group, topic, listener, orderly=orderly) as consumer:
         until(lambda: len(listener.heard) >= len(backlog) - len(behind))
         assert sorted([*listener.heard, *behind]) == backlog
         go_on.set()
         until(lambda: len(listener.heard) >= len(backlog))
+        consumer.suspend()
+        more = fill(site, topic, first=EACH)
+        consumer.resume()  # no burst begins while a call hangs: one does now
+        until(lambda: len(listener.heard) >= len(backlog) + len(more))
 
-    assert sorted(listener.heard) == backlog
-    assert offset_of(consumer_offset(wire, group, topic)) == EACH
+    assert sorted(listener.heard) == sorted(backlog + more)
+    assert offset_of(consumer_offset(wire, group, topic)) == 2 * EACH
 
 
 @pytest.mark.parametrize("orderly", [False, True])

@@ -25,10 +25,10 @@ from rmqtools import (
     PushConsumerConfig,
 )
 from rmqtools.cluster import LocalCluster
-from rmqtools.engine.consumer.burst import Burst
 from rmqtools.group import FindingKind, MessageRequestMode
 from rmqtools.model.trace import SubAfterTrace, SubBeforeTrace
 from rmqtools.protocol.messages.trace import parse_traces
+from tests.support.bursts import note_sources
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Listener
 from tests.support.raw_sends import create_batch_topic, send_batch
@@ -167,9 +167,7 @@ def test_two_members_pop_everything_once_and_what_failed_once_more(cluster, admi
 def test_what_threads_pop_is_acknowledged_and_what_failed_comes_once_more(
     cluster, producer, group, topic, monkeypatch
 ):
-    sources: list[object] = []
-    add = Burst.add
-    monkeypatch.setattr(Burst, "add", lambda self, one: (sources.append(one), add(self, one))[1])
+    sources = note_sources(monkeypatch)
     heard = Heard(b"m-7000")
     bodies = send(producer, topic, 8000)
     with member(cluster, group, topic, heard, "one"):

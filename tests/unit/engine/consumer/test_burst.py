@@ -9,10 +9,11 @@ import pytest
 
 from rmqtools import Admin, ClientConfig, ConsumeFromWhere, MessageQueue, PushConsumer, PushConsumerConfig
 from rmqtools.engine.consumer import burst
-from rmqtools.engine.consumer.burst import Burst
+from rmqtools.engine.consumer.burst_sources import Source
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.sys_flag import PullSysFlag
 from rmqtools.testing import FakeCluster, Reaction
+from tests.support.bursts import note_sources
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE
 
@@ -31,12 +32,9 @@ def cluster() -> Iterator[FakeCluster]:
 
 
 @pytest.fixture
-def sources(monkeypatch) -> list[MessageQueue]:
+def sources(monkeypatch) -> list[Source]:
     """The queues that the thread fetched."""
-    sources: list[MessageQueue] = []
-    add = Burst.add
-    monkeypatch.setattr(Burst, "add", lambda self, one: (sources.append(one.held.queue), add(self, one))[1])
-    return sources
+    return note_sources(monkeypatch)
 
 
 def consume(
@@ -153,7 +151,7 @@ def test_a_slow_broker_does_not_hold_up_the_queues_of_another(sources):
             two.store("T", *[b"body"] * EACH, queue=MessageQueue("T", name, 0))
         consume_until(done, two, listen)
 
-    assert {queue.broker_name for queue in sources} == {"broker-a", "broker-b"}
+    assert {source.held.queue.broker_name for source in sources} == {"broker-a", "broker-b"}
     assert at_end[0] < 3 * EACH // 4
 
 

@@ -16,8 +16,7 @@ from rmqtools import (
 )
 from rmqtools.engine.consumer import burst
 from rmqtools.engine.consumer.acknowledge import Acknowledger
-from rmqtools.engine.consumer.burst import Burst
-from rmqtools.engine.consumer.burst_sources import PopSource
+from rmqtools.engine.consumer.burst_sources import Source
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import (
     MessageQueueAssignment,
@@ -28,6 +27,7 @@ from rmqtools.protocol.messages.batch_ack import parse_batch_ack_body
 from rmqtools.protocol.wire.bodies import format_body, parse_body
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing import FakeCluster, Reaction
+from tests.support.bursts import note_sources
 from tests.support.patience import PATIENCE
 
 EACH = 2_000  # messages of each of the two queues
@@ -61,12 +61,9 @@ def let_pop(cluster: FakeCluster, *brokers: str) -> None:
 
 
 @pytest.fixture
-def sources(monkeypatch) -> list[PopSource]:
+def sources(monkeypatch) -> list[Source]:
     """The queues that the thread of a burst fetched."""
-    sources: list[PopSource] = []
-    add = Burst.add
-    monkeypatch.setattr(Burst, "add", lambda self, one: (sources.append(one), add(self, one))[1])
-    return sources
+    return note_sources(monkeypatch)
 
 
 class Listener:
