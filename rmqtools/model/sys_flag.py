@@ -62,8 +62,7 @@ def build_pull_sys_flag(
         class_filter: filter by a class on the broker (removed upstream; only its bit is left).
         lite_pull: the request comes from the lite pull consumer.
     """
-    bits = (commit_offset, suspend, subscription, class_filter, lite_pull)
-    return sum(1 << place for place, given in enumerate(bits) if given)
+    return commit_offset | suspend << 1 | subscription << 2 | class_filter << 3 | lite_pull << 4
 
 
 def clear_commit_offset_flag(pull_sys_flag: int) -> int:

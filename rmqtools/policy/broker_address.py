@@ -4,16 +4,15 @@ Source of the rules: MQClientInstance.findBrokerAddressInSubscribe, -Publish, -A
 """
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from rmqtools.errors import ConfigError
-from rmqtools.model.record import record
 from rmqtools.model.route import MASTER_ID
 
 BrokerAddrTable = Mapping[str, Mapping[int, str]]
 
 
-@record(kw_only=False)
-class FoundBroker:
+class FoundBroker(NamedTuple):
     """An address, and whether it is a slave's."""
 
     broker_addr: str

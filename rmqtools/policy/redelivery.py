@@ -22,6 +22,7 @@ AbstractSendMessageProcessor.consumerSendMsgBack (broker).
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from itertools import takewhile
+from operator import attrgetter
 
 from rmqtools.errors import ConfigError
 from rmqtools.model import message_const as const
@@ -32,6 +33,7 @@ from rmqtools.model.names import retry_topic
 DEFAULT_MAX_RECONSUME_TIMES = 16
 UNLIMITED_RECONSUME_TIMES = 2**31 - 1
 NO_MORE_TRIES = -1  # as delay level: becomes a dead letter at once
+_body_error_of = attrgetter("body_error")
 _MIN_SUSPEND = 0.010  # seconds
 _MAX_SUSPEND = 30.0
 _POP_DELAYS = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)  # seconds
@@ -129,8 +131,10 @@ def listener_batches(messages: Sequence[MessageExt], size: int) -> Iterator[Sequ
 
 def listener_count(messages: Sequence[MessageExt]) -> int:
     """Return how many of some messages, from the front, a listener gets at once."""
+    if not any(map(_body_error_of, messages)):
+        return len(messages)
     readable = sum(1 for _ in takewhile(lambda message: message.body_error is None, messages))
-    return readable or min(len(messages), 1)
+    return max(readable, 1)
 
 
 def suspend_seconds(wanted: float | None, default: float) -> float:

@@ -153,42 +153,27 @@ class Listeners:
             calls=calls,
         )
 
-    async def call(
-        self,
-        topic: str,
-        messages: Sequence[MessageExt],
-        context: ConsumeContext,
-        task: asyncio.Task[Any],
-    ) -> ConsumeStatus:
-        """Call the listener of a topic with these messages; an exception is logged and counts as failure.
+    def listener_of(self, topic: str) -> Listener:
+        """Return the coroutine function of a topic, or the one that raises that it has none.
 
-        A cancelled ``task``, the caller's own, begins no call, also after a listener that has caught the
-        cancellation. The caller must have the call counted (:meth:`count`).
+        The caller handles what it raises (:meth:`failed`) and returns (:meth:`checked`), and counts the call
+        (:meth:`count`).
         """
-        if task.cancelling():
-            raise asyncio.CancelledError
-        try:
-            listener = (self._by_topic.get(topic) or self.ask) if self._observer is None else self._observed
-            answer = await listener([*messages], context)
-            return self.success if answer is None else self.checked(answer)
-        except (Exception, asyncio.CancelledError) as error:  # a user's callback
-            if task.cancelling():
-                raise
-            return self._failed(messages, error)
+        return (self._by_topic.get(topic) or self.ask) if self._observer is None else self._observed
 
     def call_here(self, topic: str, messages: Sequence[MessageExt], context: ConsumeContext) -> ConsumeStatus:
-        """On a thread of the listeners: like :meth:`call`."""
+        """On a thread: call the listener of a topic; an exception counts as failure. The caller counts it."""
         try:
             listener = self._blocking.get(topic) or self._refuse_here
             answer = listener([*messages], context)
             return self.success if answer is None else self.checked(answer)
         except BaseException as error:  # noqa: BLE001 - a user's callback
-            return self._failed(messages, error)
+            return self.failed(messages, error)
 
     def _refuse_here(self, messages: list[MessageExt], _: ConsumeContext) -> object:
         raise _no_listener(messages[0].topic)
 
-    def _failed(self, messages: Sequence[MessageExt], error: BaseException) -> ConsumeStatus:
+    def failed(self, messages: Sequence[MessageExt], error: BaseException) -> ConsumeStatus:
         """Return the status of a call that raised: its messages are retried. Logs the error."""
         first = messages[0]
         self._rates.last_error = repr(error)[:_MOST_ERROR_TEXT]

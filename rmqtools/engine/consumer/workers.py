@@ -311,6 +311,8 @@ class Workers(Generic[H]):
         now = monotonic()
         ends, has_yielded = now + _LONGEST_RUN, not on_thread
         while now < ends and not self._closing:
+            if worker.task is not None and worker.task.cancelling():  # a listener may have caught it
+                raise asyncio.CancelledError
             try:
                 arrival = waiting[0]
             except IndexError:  # the loop may have more, if only it gets the interpreter
@@ -350,6 +352,7 @@ class Workers(Generic[H]):
         topic = arrival.topic
         crossing = self._ended
         task = worker.task
+        listener = listeners.listener_of(topic)
         now = monotonic()
         ended = Ended(arrival, began=now)
         for messages in arrival.calls:
@@ -362,7 +365,13 @@ class Workers(Generic[H]):
             if task is None:
                 status = listeners.call_here(topic, messages, context)
             else:
-                status = await listeners.call(topic, messages, context, task)
+                try:  # here: a coroutine of its own would cost as much as an empty listener
+                    answer = await listener([*messages], context)
+                    status = success if answer is None else listeners.checked(answer)
+                except (Exception, asyncio.CancelledError) as error:  # a user's callback
+                    if task.cancelling():
+                        raise
+                    status = listeners.failed(messages, error)
             before, now = now, monotonic()
             worker.call = None
             if status is not success or context.ack_index is not ACK_ALL or context.auto_commit is not True:
@@ -374,7 +383,7 @@ class Workers(Generic[H]):
             if not ended.is_told:
                 ended.is_told = True
                 crossing.put(ended)
-            if now >= until or self._closing:
+            if now >= until or self._closing or (task is not None and task.cancelling()):
                 return None
         with suppress(ValueError):  # another worker was faster
             self._waiting.remove(arrival)

@@ -16,12 +16,14 @@ from rmqtools.clock import Clock
 from rmqtools.engine.group.held_queue import HeldQueue
 from rmqtools.engine.group.queue_locks import LOCK_MAX_LIVE_TIME
 from rmqtools.errors import CorruptBodyError
+from rmqtools.model.frozen import maker_of
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import PullResult
 from rmqtools.policy.flow import Cached, CachedByMember
 
 _PULL_MAX_IDLE_TIME = 120.0  # seconds; upstream ProcessQueue.PULL_MAX_IDLE_TIME
+_cached = maker_of(Cached)
 _offset_of = attrgetter("queue_offset")
 _body_of = attrgetter("body")
 
@@ -182,9 +184,9 @@ class ProcessQueue(HeldQueue):
         Only the offsets and bytes of that answer are known, so each of its offsets counts as one message.
         """
         if coming is None:
-            return Cached(count=self.count, size_bytes=self._cached_bytes, span=self.span)
+            return _cached(count=self.count, size_bytes=self._cached_bytes, span=self.span)
         first = self.min_offset
-        return Cached(
+        return _cached(
             count=self.count + coming.next_begin_offset - self.next_offset,
             size_bytes=self._cached_bytes + len(coming.body),
             span=coming.next_begin_offset - 1 - (self.next_offset if first is None else first),
