@@ -1,6 +1,7 @@
 """Coroutine listeners: how many tasks call them, and the result of a run that is cut off."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -190,3 +191,22 @@ async def test_a_call_that_was_given_up_acknowledges_nothing_when_it_ends():
         go_on.set()
         await until(lambda: workers() == 0)
         assert (scene.committed, scene.held.count) == (0, 1)
+
+
+@pytest.mark.parametrize("together", [pytest.param(True, id="one answer"), pytest.param(False, id="three")])
+async def test_a_worker_that_is_cancelled_begins_no_call_though_its_listener_caught_it(together):
+    heard, tasks = list[int](), list[Any]()
+
+    async def listen(messages, context):
+        heard.append(messages[0].queue_offset)
+        tasks.append(asyncio.current_task())
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    async with pushing(listen, consume_threads=1) as scene:
+        for messages in [map(stored, range(3))] if together else [[stored(each)] for each in range(3)]:
+            scene.arrive(*messages)
+        await until(lambda: tasks)
+        tasks[0].cancel()
+        await asyncio.wait(tasks)
+        assert heard == [0]
