@@ -13,11 +13,9 @@ created the topic ``%RETRY%group_topic`` with the attribute ``queue.type=BatchCQ
 ``stored_batches_popped`` names it.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.remoting import forget_answer
@@ -36,7 +34,6 @@ from rmqtools.protocol.wire.command import RemotingCommand
 
 log = get_logger(__name__)
 
-_broker_name_of = attrgetter("broker_name")
 _SINCE = parse_version(BATCH_ACKNOWLEDGEMENTS.since)
 
 
@@ -90,34 +87,22 @@ class Acknowledger:
         return None if left_out else command
 
     async def acknowledge_all(self, messages: Sequence[MessageExt]) -> None:
-        """Acknowledge consumed messages: those of a broker by one request, where it knows such requests.
+        """Acknowledge consumed messages of one broker: by one request, if it knows such requests.
 
-        What a broker does not accept is logged, and delivered again.
+        What the broker does not accept is logged, and delivered again.
         """
-        names = set(map(_broker_name_of, messages))
-        if len(names) == 1 and names <= self._take_many and not self._batches:  # nearly always
-            await self._acknowledge_together(names.pop(), messages)
+        takes_many = bool(messages) and messages[0].broker_name in self._take_many
+        if takes_many and not self._batches:  # nearly always
+            await self._acknowledge_together(messages)
             return
-        alone: list[tuple[MessageExt, float | None]] = []
-        together: dict[str, list[MessageExt]] = {}
-        for message in messages:
-            due = self._due(message, None)
-            if due is None:
-                continue
-            if due[1] is None and message.broker_name in self._take_many:
-                together.setdefault(message.broker_name, []).append(message)
-            else:
-                alone.append(due)
-        work = [self._acknowledge_together(name, several) for name, several in together.items()]
-        if alone:
-            work.append(self._settle_singly(alone))
-        if len(work) == 1:
-            await work[0]  # without a task of its own
+        due = [one for message in messages if (one := self._due(message, None)) is not None]
+        if takes_many and due and all(hidden_for is None for _, hidden_for in due):
+            await self._acknowledge_together([message for message, _ in due])
         else:
-            await asyncio.gather(*work)
+            await self._settle_singly(due)
 
-    async def _acknowledge_together(self, broker_name: str, messages: Sequence[MessageExt]) -> None:
-        """Acknowledge messages of one broker by one request; singly what it refuses or has no room for."""
+    async def _acknowledge_together(self, messages: Sequence[MessageExt]) -> None:
+        """Acknowledge messages by one request; singly what the broker refuses or has no room for."""
         if len(messages) == 1:
             await self._settle_singly([(messages[0], None)])
             return
@@ -127,10 +112,11 @@ class Acknowledger:
                 addr = self._requests.addr(PoppedMessage.of(messages[0]))
                 await self._client.remoting.invoke_ok(addr, command)
             except BrokerError as error:  # an acknowledgement that counted does no harm a second time
-                log.info("acknowledged_singly", broker=broker_name, reason=str(error))
+                log.info("acknowledged_singly", broker=messages[0].broker_name, reason=str(error))
                 left_out = list(messages)
             except RocketMQError as error:
                 reason, count = str(error), len(messages)
+                broker_name = messages[0].broker_name
                 log.warning("popped_messages_not_settled", broker=broker_name, count=count, reason=reason)
         await self._settle_singly([(message, None) for message in left_out])
 

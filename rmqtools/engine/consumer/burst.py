@@ -116,11 +116,10 @@ class Burst(Generic[H]):
         try:
             while self._sources and not self._is_over and self._listeners.on_thread is not None:
                 await self._take_turn(self._listeners.on_thread)
-            self._return_all()
-            self._give_back_all()
-        finally:  # if it is cancelled, the thread may still use the connections
+        finally:
             self._is_over, self._is_running = self._is_closed, False
             self._return_all()
+        self._give_back_all()  # not if this is cancelled: the thread may still use the connections
 
     async def _take_turn(self, on_thread: OnThread) -> None:
         begun = set(self._sources)
