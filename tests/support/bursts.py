@@ -1,5 +1,7 @@
 """The bursts that a test sees."""
 
+from typing import Any
+
 import pytest
 
 from rmqtools.engine.consumer import burst, workers
@@ -8,14 +10,19 @@ from rmqtools.engine.consumer.burst_sources import Source
 from tests.support.patience import PATIENCE
 
 
-def note_sources(monkeypatch: pytest.MonkeyPatch) -> list[Source]:
+def note_sources(monkeypatch: pytest.MonkeyPatch) -> list[Source[Any]]:
     """Return a list that gets the source of each queue that a burst fetches.
 
     Calls count as short, however seldom a busy machine lets their thread run: it would end all bursts.
     """
     for module in (burst, workers):
         monkeypatch.setattr(module, "LONG_CALL", PATIENCE)
-    sources: list[Source] = []
+    sources: list[Source[Any]] = []
     add = Burst.add
-    monkeypatch.setattr(Burst, "add", lambda self, source: (sources.append(source), add(self, source))[1])
+
+    def note(self: Burst[Any], source: Source[Any]) -> None:
+        sources.append(source)
+        add(self, source)
+
+    monkeypatch.setattr(Burst, "add", note)
     return sources

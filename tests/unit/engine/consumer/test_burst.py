@@ -4,6 +4,7 @@ import gc
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def cluster() -> Iterator[FakeCluster]:
 
 
 @pytest.fixture
-def sources(monkeypatch) -> list[Source]:
+def sources(monkeypatch) -> list[Source[Any]]:
     """The queues that the thread fetched."""
     return note_sources(monkeypatch)
 

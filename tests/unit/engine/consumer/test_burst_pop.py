@@ -61,7 +61,7 @@ def let_pop(cluster: FakeCluster, *brokers: str) -> None:
 
 
 @pytest.fixture
-def sources(monkeypatch) -> list[Source]:
+def sources(monkeypatch) -> list[Source[Any]]:
     """The queues that the thread of a burst fetched."""
     return note_sources(monkeypatch)
 
