@@ -58,7 +58,7 @@ class ConcurrentConsumption:
         """Number of workers that call listeners now."""
         return len(self._workers)
 
-    def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
+    def consume(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Queue messages for consumption as soon as a worker is free."""
         queue, size = self._names.plain_queue(held.queue), self._config.consume_message_batch_max_size
         for same_topic in self._plain_by_topic(answer.messages):
@@ -74,7 +74,7 @@ class ConcurrentConsumption:
         return [list(group) for _, group in groupby(plain, key=lambda message: message.topic)]
 
     def work_on(self, held: ProcessQueue) -> None:
-        """Do nothing: :meth:`take` delivers the messages."""
+        """Do nothing: :meth:`consume` delivers the messages."""
 
     async def close(self, timeout: float) -> None:
         """Start no further listener calls; running ones have ``timeout`` seconds to end."""

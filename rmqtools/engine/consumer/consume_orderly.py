@@ -69,7 +69,7 @@ class OrderlyConsumption:
         member.offsets.before_persist(self._burst.note_queue)
         self.may_burst = self._burst.may_burst
 
-    def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
+    def consume(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Do nothing: the queue's own task takes them."""
 
     def add(self, source: PullSource) -> None:

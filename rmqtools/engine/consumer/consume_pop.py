@@ -75,7 +75,7 @@ class PopConsumption:
         self._telling = Background()  # requests that settle messages
         self._consumed: dict[str, list[_Consumed]] = {}  # by broker: waits while a request is on the wire
 
-    def take(self, held: PopProcessQueue, messages: Sequence[MessageExt]) -> None:
+    def consume(self, held: PopProcessQueue, messages: Sequence[MessageExt]) -> None:
         """Queue messages for consumption as soon as a listener call is free."""
         for arrival in self._arrange(held, messages):
             self._workers.add(arrival)

@@ -60,7 +60,7 @@ class FetchPolicy(Protocol):
     def may_pull(self, held: ProcessQueue, *, coming: PullResult | None = None) -> bool:
         """Return whether the queue may be fetched now, and has room for more after ``coming``."""
 
-    def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
+    def fetched(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Handle messages that were just fetched and are already in the queue."""
 
     def may_burst(self) -> bool:
@@ -79,7 +79,7 @@ class FetchPolicy(Protocol):
 class Consumption(Protocol):
     """Passes fetched messages to listeners, in any order or in order."""
 
-    def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
+    def consume(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """Consume messages that were just fetched."""
 
     def may_burst(self) -> bool:
@@ -104,7 +104,7 @@ class PushFetch:
     def __init__(self, member: Member, config: PushConsumerConfig, consumption: Consumption) -> None:
         self.is_suspended = False
         self.rate = FetchRate(member)
-        self.take = consumption.take
+        self.fetched = consumption.consume
         self.add = consumption.add
         self._may_burst = consumption.may_burst
         self.offset_for_pull = member.offsets.offset_for_pull
@@ -163,7 +163,7 @@ class PollFetch:
             return False
         return exceeded_threshold(held.cached(coming), self._limits, of_member=self._cached) is None
 
-    def take(self, held: ProcessQueue, answer: HeldAnswer) -> None:
+    def fetched(self, held: ProcessQueue, answer: HeldAnswer) -> None:
         """See :class:`FetchPolicy`."""
         self._hand_out.arrived(held)
 

@@ -248,7 +248,7 @@ class Popper:
         self._policy.rate.fetched(len(wanted))
         if wanted:
             held.found(len(wanted))
-            self._consumption.take(held, wanted)
+            self._consumption.consume(held, wanted)
         if len(wanted) < len(messages):
             kept = {id(message) for message in wanted}
             others = [message for message in messages if id(message) not in kept]

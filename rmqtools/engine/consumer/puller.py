@@ -330,7 +330,7 @@ class Puller:
             self._member.note_pulled(held.queue.topic, count=len(found.messages), seconds=seconds)
             self._policy.rate.fetched(len(found.messages))
             if (answer := held.put(found.messages)) is not None:
-                self._policy.take(held, answer)
+                self._policy.fetched(held, answer)
             if found.error is not None:
                 raise found.error
             if found.rest is not None:

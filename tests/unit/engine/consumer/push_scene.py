@@ -107,7 +107,7 @@ class Scene:
     def arrive(self, *messages: MessageExt) -> None:
         """Deliver the messages of a pull."""
         if (answer := self.held.put(messages)) is not None:
-            self.fetching.take(self.held, answer)
+            self.fetching.fetched(self.held, answer)
 
     def asked(self, code: RequestCode) -> list[dict[str, Any]]:
         """The fields of the requests of a code that came to the broker."""

@@ -37,7 +37,7 @@ def popped(offset: int, *, times: int = 0, type_: str = "0", age: float = 0.0) -
 def take(scene: Scene, *messages: MessageExt) -> PopProcessQueue:
     held = PopProcessQueue(QUEUE, scene.clock)
     held.found(len(messages))
-    scene.pop_consumption.take(held, list(messages))
+    scene.pop_consumption.consume(held, list(messages))
     return held
 
 

@@ -180,10 +180,10 @@ async def test_a_body_that_cannot_be_read_stops_no_queue_for_good(caplog):
 
 async def test_an_error_nobody_foresaw_stops_no_queue_for_good(monkeypatch, caplog):
     async with pushing(answer=script(found(0), found(0)), delay_after_error=0.001) as scene:
-        take, scene.fetching.take = scene.fetching.take, None
+        fetched, scene.fetching.fetched = scene.fetching.fetched, None
         await pulls(scene, 1)
         await until(lambda: "pull_failed" in caplog.text)
-        scene.fetching.take = take
+        scene.fetching.fetched = fetched
         scene.held.take(1)
         scene.held.commit()
         scene.held.next_offset = 0

@@ -29,11 +29,11 @@ async def test_the_next_pull_is_on_its_way_while_an_answer_is_decoded_which_coun
     async with pushing(answer=script(found(0), found(1, 2), found(3))) as scene:
         noted: list[object] = []
         asking(scene, noted)
-        take = scene.fetching.take
-        scene.fetching.take = lambda held, messages: (noted.append("taken"), take(held, messages))
+        fetched = scene.fetching.fetched
+        scene.fetching.fetched = lambda held, messages: (noted.append("fetched"), fetched(held, messages))
         await pulls(scene, 4)
         await until(lambda: scene.committed == 4)
-        assert noted == [(0, 0), "taken", (1, 1), (3, 1), "taken", (4, 3), "taken"]
+        assert noted == [(0, 0), "fetched", (1, 1), (3, 1), "fetched", (4, 3), "fetched"]
 
 
 async def test_what_is_all_a_broker_has_is_handed_out_before_more_is_asked_for():
@@ -41,10 +41,10 @@ async def test_what_is_all_a_broker_has_is_handed_out_before_more_is_asked_for()
     async with pushing(answer=answers) as scene:
         noted: list[object] = []
         asking(scene, noted)
-        take = scene.fetching.take
-        scene.fetching.take = lambda held, messages: (noted.append("taken"), take(held, messages))
+        fetched = scene.fetching.fetched
+        scene.fetching.fetched = lambda held, messages: (noted.append("fetched"), fetched(held, messages))
         await pulls(scene, 4)
-        assert noted == [(0, 0), "taken", (1, 1), "taken", (2, 2), "taken", (3, 3)]
+        assert noted == [(0, 0), "fetched", (1, 1), "fetched", (2, 2), "fetched", (3, 3)]
 
 
 async def test_no_pull_is_left_at_the_broker_by_an_answer_that_cannot_be_read(caplog):

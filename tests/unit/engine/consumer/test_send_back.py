@@ -56,7 +56,7 @@ async def fails_in_order(messages, context):
 )
 async def test_a_failed_message_of_a_logic_queue_goes_to_the_broker_that_has_the_queue(listener, settings):
     async with of_static_topic(listener, **settings) as (scene, held):
-        scene.fetching.take(held, held.put([LETTER]))
+        scene.fetching.fetched(held, held.put([LETTER]))
         scene.consumption.work_on(held)
         await until(lambda: scene.member.offsets.read_memory(LOGIC_QUEUE) == 1)
         assert [(one["bname"], one["offset"]) for one in scene.asked(SEND_BACK)] == [("broker-a", "0")]
