@@ -235,8 +235,8 @@ def test_an_answer_that_comes_too_late_is_not_taken_for_the_next(cluster, send):
 def test_a_connection_that_its_broker_has_closed_is_not_sent_over(cluster, send):
     with producing(cluster) as producer:
         for _ in range(5):
-            cluster.hang_up("a")
-            cluster.hang_up("b")
+            cluster.disconnect("a")
+            cluster.disconnect("b")
             until(lambda: not any(open_to(producer, cluster)))
             result = send(producer, MESSAGE)
             assert outcomes(result.attempts) == [STORED]

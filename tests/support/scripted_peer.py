@@ -13,7 +13,7 @@ Script = Callable[[RemotingCommand], Answer]
 class ScriptedPeer(Server):
     """``script(request)`` gives the response, raw bytes to write instead, or None for silence.
 
-    With ``hang_up`` it breaks a connection instead of answering; ``greeting`` and ``reads`` as of a server.
+    With ``disconnects`` it breaks connections instead of answering; the rest is as of a server.
     """
 
     def __init__(
@@ -21,12 +21,12 @@ class ScriptedPeer(Server):
         script: Script | None = None,
         *,
         greeting: bytes = b"",
-        hang_up: bool = False,
+        disconnects: bool = False,
         reads: bool = True,
     ) -> None:
         super().__init__(self._answer, greeting=greeting, reads=reads)
         self._script = script or (lambda request: None)
-        self._hang_up = hang_up
+        self.disconnects = disconnects
         self.requests: list[RemotingCommand] = []
 
     async def say(self, data: bytes) -> None:  # type: ignore[override]  # a coroutine here
@@ -36,7 +36,7 @@ class ScriptedPeer(Server):
 
     def _answer(self, request: RemotingCommand, peer: Peer) -> Answer:
         self.requests.append(request)
-        if self._hang_up:
+        if self.disconnects:
             peer.drop()
             return None
         return self._script(request)

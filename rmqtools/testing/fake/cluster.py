@@ -322,9 +322,11 @@ class FakeCluster:
         """Start a server again, at its former address."""
         self._call(lambda: self._servers.restart(name))
 
-    def hang_up(self, name: str) -> None:
+    def disconnect(self, name: str) -> None:
         """Break the connections of a server; it keeps listening."""
-        self._call(lambda: self._servers.hang_up(name))
+        self._call(lambda: self._servers.disconnect(name))
+
+    hang_up = disconnect  # its name in 0.3.0
 
     def freeze(self, name: str) -> None:
         """Make a server stand still, as SIGSTOP does: it accepts connections and bytes, and does nothing."""

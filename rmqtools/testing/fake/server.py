@@ -123,7 +123,7 @@ class Server:
             opening.result().close()
         elif opening is not None:
             opening.add_done_callback(lambda opened: opened.result().close())
-        self.hang_up()
+        self.disconnect()
 
     async def close(self) -> None:
         """Stop, and wait until every connection has ended."""
@@ -152,7 +152,7 @@ class Server:
         finally:
             await self.close()
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         """Break all connections."""
         for peer in [*self.peers]:
             peer.drop()

@@ -141,9 +141,9 @@ class Servers:
         master, broker_id = self._places[name]
         self._known[master].addrs[broker_id] = addr
 
-    def hang_up(self, name: str) -> None:
-        """See :meth:`FakeCluster.hang_up`."""
-        self._by_name[name].hang_up()
+    def disconnect(self, name: str) -> None:
+        """See :meth:`FakeCluster.disconnect`."""
+        self._by_name[name].disconnect()
 
     def freeze(self, name: str) -> None:
         """See :meth:`FakeCluster.freeze`."""

@@ -30,7 +30,7 @@ with FakeCluster() as cluster:
         bodies = set()
         while len(bodies) < 2:
             bodies |= {{message.body for message in consumer.poll(timeout=1.0)}}
-    cluster.hang_up("broker-a")
+    cluster.disconnect("broker-a")
 print(type(LoopThread.of_this_process().loop).__module__.partition(".")[0], sorted(bodies))
 """
 

@@ -373,7 +373,7 @@ async def _lose_answers(trouble: Trouble, world: World) -> None:
     cluster = world.cluster
 
     def stored_and_cut(_: object) -> Reaction:
-        asyncio.get_running_loop().call_soon(cluster.hang_up, _BROKER)
+        asyncio.get_running_loop().call_soon(cluster.disconnect, _BROKER)
         return Reaction.SWALLOW
 
     cluster.fault(code=_BATCH, times=1 + int(2 * trouble.number), answer=stored_and_cut)
@@ -394,7 +394,7 @@ async def _late(trouble: Trouble, world: World) -> None:
         for _ in range(200):
             if fault.fired():
                 await asyncio.sleep(trouble.other * delay)
-                world.cluster.hang_up(_BROKER)
+                world.cluster.disconnect(_BROKER)
                 return
             await asyncio.sleep(0.1)
 

@@ -142,7 +142,7 @@ def _thaw(trouble: Trouble, world: World) -> None:
         world.cluster.thaw(trouble.where)
 
 
-async def _hang_up(trouble: Trouble, world: World) -> None:
+async def _disconnect(trouble: Trouble, world: World) -> None:
     world.proxies[trouble.where].reset()
 
 
@@ -201,7 +201,7 @@ KINDS = {
     "the link is slow to": Kind(_slow, _heal),
     "the link stands still to": Kind(_pause, _heal),
     STANDS_STILL: Kind(_freeze, _thaw),
-    "connections are reset to": Kind(_hang_up),
+    "connections are reset to": Kind(_disconnect),
     "sends are refused by": Kind(_refuse),
     "requests are lost by": Kind(_swallow),
     "there are more queues": Kind(_add_queues),

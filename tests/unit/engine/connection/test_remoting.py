@@ -80,7 +80,7 @@ async def test_an_answer_after_its_timeout_disturbs_nothing():
 
 
 async def test_a_refused_connection_is_told_from_a_lost_one():
-    async with ScriptedPeer(hang_up=True).serving() as peer:
+    async with ScriptedPeer(disconnects=True).serving() as peer:
         client = remoting()
         with pytest.raises(ConnectionLostError, match=peer.addr):
             await client.invoke(peer.addr, ASK)
@@ -111,7 +111,7 @@ async def test_a_broken_connection_is_replaced():
     async with ScriptedPeer(echo).serving() as peer:
         client = remoting()
         connection = await client.connect(peer.addr)
-        peer.hang_up()
+        peer.disconnect()
         while connection.is_open:  # noqa: ASYNC110 - until the loop has seen it
             await asyncio.sleep(0)
         answer = await client.invoke(peer.addr, ASK)

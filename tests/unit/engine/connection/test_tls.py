@@ -58,10 +58,10 @@ def test_a_peer_that_hangs_up_on_plain_text_may_want_tls():
 
 @pytest.mark.parametrize("is_name_server", [True, False], ids=["name server", "broker"])
 async def test_a_broker_that_hangs_up_may_restart_and_a_name_server_wants_tls(is_name_server):
-    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def disconnect(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
-    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+    async with await asyncio.start_server(disconnect, "127.0.0.1", 0) as server:
         addr = "{}:{}".format(*server.sockets[0].getsockname())
         remoting = Remoting(ClientConfig(name_server=addr if is_name_server else "127.0.0.1:1"))
         with pytest.raises(ConnectionLostError, match="set tls_enable=True") as lost:

@@ -149,7 +149,7 @@ async def test_an_idle_consumer_tells_a_broker_that_was_away_its_offset_again():
         await consumer.commit()
         await until(lambda: brokers.pulls()[-1] == 10)
         brokers.forget_offsets()  # killed before it had written them to its disk
-        brokers.cluster.hang_up("broker-a")
+        brokers.cluster.disconnect("broker-a")
         await until(lambda: brokers.committed == {0: 10})
 
 

@@ -58,7 +58,7 @@ async def test_in_order_a_pop_whose_answer_is_lost_is_sent_again_with_the_same_a
 
         receiving = asyncio.create_task(consumer.receive(max_messages=1))
         await asked(cluster, POP)
-        cluster.hang_up("broker-a")
+        cluster.disconnect("broker-a")
         messages = await receiving
         first, second = await asked(cluster, POP, 2)
         await consumer.ack(messages)

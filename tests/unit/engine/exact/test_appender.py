@@ -132,7 +132,7 @@ async def test_rule_3_what_is_stored_and_not_visible_counts_as_stored():
         cluster.fault(code=BATCH, answer=Reaction.SWALLOW)
         appending = asyncio.create_task(append(writer, 1, 2))
         await until(lambda: len(cluster.requests(BATCH)) == 2)
-        cluster.hang_up("broker-a")
+        cluster.disconnect("broker-a")
         await until(lambda: len(cluster.requests(topic=FENCE_TOPIC)) > 4)  # of the start, and of now
         await asyncio.sleep(3.0)
         cluster.show_all()
@@ -178,11 +178,11 @@ async def test_rule_5_a_second_writer_is_noticed_behind_a_lost_connection():
         await append(writer, 0)
         store_marked(cluster, 1)
 
-        def swallow_and_hang_up(_: object) -> Reaction:
-            asyncio.get_running_loop().call_soon(cluster.hang_up, "broker-a")
+        def swallow_and_disconnect(_: object) -> Reaction:
+            asyncio.get_running_loop().call_soon(cluster.disconnect, "broker-a")
             return Reaction.SWALLOW
 
-        cluster.fault(code=BATCH, answer=swallow_and_hang_up)
+        cluster.fault(code=BATCH, answer=swallow_and_disconnect)
         with pytest.raises(ExactAppendError, match="another process has stored position 2"):
             await append(writer, 1, 2)
 

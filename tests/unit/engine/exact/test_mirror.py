@@ -201,11 +201,11 @@ async def test_a_lost_answer_stores_nothing_twice():
     async with clusters() as (east, west):
         east.store(TOPIC, *[b"%d" % number for number in range(100)], queue=queue())
 
-        def swallow_and_hang_up(request):
-            west.hang_up("broker-a")
+        def swallow_and_disconnect(request):
+            west.disconnect("broker-a")
             return Reaction.SWALLOW
 
-        west.fault(code=RequestCode.SEND_BATCH_MESSAGE, times=2, answer=swallow_and_hang_up)
+        west.fault(code=RequestCode.SEND_BATCH_MESSAGE, times=2, answer=swallow_and_disconnect)
         await copy(east, west, request_bytes=200)
 
         assert bodies(west) == bodies(east)

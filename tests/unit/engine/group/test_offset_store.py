@@ -16,10 +16,10 @@ ELSEWHERE = [MessageQueue("T", "broker-b", number) for number in range(3)]
 
 
 @asynccontextmanager
-async def beside_a_paused_broker(*, hang_up: bool = True):
+async def beside_a_paused_broker(*, disconnects: bool = True):
     """A scene, and a broker-b that answers no request; it hangs up instead, or lets all wait."""
     async with (
-        ScriptedPeer(agrees if hang_up else None, hang_up=hang_up).serving() as paused,
+        ScriptedPeer(agrees if disconnects else None, disconnects=disconnects).serving() as paused,
         pushing() as scene,
     ):
         scene.client.routes.tables.broker_addrs["broker-b"] = {0: paused.addr}
@@ -126,7 +126,7 @@ async def test_a_broker_that_cannot_tell_the_offset_is_an_error_never_no_offset(
 
 
 async def test_a_broker_that_is_paused_keeps_no_offsets_of_others_waiting():
-    async with beside_a_paused_broker(hang_up=False) as (scene, paused):
+    async with beside_a_paused_broker(disconnects=False) as (scene, paused):
         waiting = asyncio.create_task(scene.member.offsets.persist(ELSEWHERE))
         await until(lambda: paused.requests)
         scene.member.offsets.update(SECOND, 4)
@@ -141,7 +141,7 @@ async def test_a_broker_that_does_not_answer_is_asked_for_one_queue_and_the_rest
     async with beside_a_paused_broker() as (scene, paused):
         await scene.member.offsets.persist(ELSEWHERE)
         assert len(paused.requests) == 1
-        paused._hang_up = False
+        paused.disconnects = False
         await scene.member.offsets.persist(ELSEWHERE)
         assert [one.ext_fields["queueId"] for one in paused.requests] == ["0", "0", "1", "2"]
     assert "consumer_offset_not_stored" in caplog.text
@@ -186,10 +186,10 @@ async def test_a_broker_that_did_not_answer_may_have_lost_offsets_and_is_told_al
     async with pushing() as scene:
         store = scene.member.offsets
         await store.commit({QUEUE: 5})
-        scene.broker._hang_up = True
+        scene.broker.disconnects = True
         store.update(SECOND, 6)
         await store.persist([SECOND])
-        scene.broker._hang_up = False
+        scene.broker.disconnects = False
         assert store.offset_for_pull(QUEUE) is None  # pulls are not in turn
         await store.persist([QUEUE, SECOND])
         assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "6", "5", "6"]

@@ -106,7 +106,7 @@ async def test_calls_of_one_line_are_under_way_together():
             batches = [batch(b"x", queue=MessageQueue("T", "a", number))]
             calls.append(asyncio.ensure_future(encoded_sends(producer).send_encoded(batches, series=series)))
         (second,) = await calls[1]
-        cluster.hang_up("a")
+        cluster.disconnect("a")
         (first,) = await calls[0]
         assert isinstance(first, UnknownOutcomeError)
         assert isinstance(second, StoredBatch)

@@ -171,7 +171,7 @@ async def test_a_read_survives_the_restart_of_the_only_broker_of_its_topic():
         def __call__(self, request: RemotingCommand) -> Answer:
             if len(self.pulls) == 3 and not missing:
                 missing.append(self.cluster.fault(code=ROUTE, times=2, answer=ResponseCode.TOPIC_NOT_EXIST))
-                self.cluster.hang_up("broker-a")
+                self.cluster.disconnect("broker-a")
                 return None
             return super().__call__(request)
 

@@ -107,7 +107,7 @@ async def test_a_connection_that_breaks_while_a_block_is_used_is_made_anew():
             if not offsets:
                 connection = await client._client.remoting.connect(cluster.addr())
                 broker.is_silent = False
-                cluster.hang_up("broker-a")
+                cluster.disconnect("broker-a")
                 await connection._closed
             offsets += [offset_at(block, start) for start in block.starts]
         assert offsets == list(range(END))
