@@ -126,6 +126,16 @@ def of(name: str, call: Case, *says: str) -> Any:
     return pytest.param(call, says, id=name)
 
 
+def setting(name: str, config: Callable[..., object], *says: str, **given: Any) -> Any:
+    """A setting whose value is wrong."""
+    return of(name, lambda: config(**given), *says)
+
+
+def sent(name: str, *says: str, **given: Any) -> Any:
+    """A message of which one field is wrong."""
+    return of(name, lambda on: on.producer.send(order(**given)), *says)
+
+
 any_: Any = rmqtools
 SETTINGS = [
     of(
@@ -140,39 +150,30 @@ SETTINGS = [
         "'namesrvAddr' (did you mean 'name_server'?)",
     ),
     of("group-id", lambda: any_.PushConsumerConfig(group_id="g"), "'group_id' (did you mean 'group'?)"),
-    of(
-        "typo",
-        lambda: producing(send_timeot=1),
-        "unknown setting 'send_timeot' (did you mean 'send_timeout'?)",
-    ),
+    setting("typo", producing, "unknown setting 'send_timeot' (did you mean 'send_timeout'?)", send_timeot=1),
     of(
         "no-name",
         lambda: any_.ProducerConfig(NOWHERE),
         "got '127.0.0.1:1' without a name: want ProducerConfig(",
     ),
-    of("list", lambda: producing(name_server=[NOWHERE]), "name_server=['127.0.0.1:1']: want text: host:port"),
-    of("none", lambda: producing(name_server=None), "name_server=None: want text", "leave it out"),
-    of("no-port", lambda: producing(name_server="localhost"), "'localhost': want host:port"),
-    of("text", lambda: producing(send_timeout="3000"), "send_timeout='3000': want a number", "seconds"),
-    of("timedelta", lambda: producing(linger=datetime.timedelta(1)), "linger=datetime.timedelta", "seconds"),
-    of("nan", lambda: producing(send_timeout=float("nan")), "send_timeout=nan: want more than 0"),
-    of("fraction", lambda: producing(max_in_flight=1.5), "max_in_flight=1.5: want a whole number"),
-    of("flag-text", lambda: producing(enable_trace="false"), "enable_trace='false': want True or False"),
-    of("flag-number", lambda: pushing(consume_threads=True), "consume_threads=True: want a whole number"),
+    setting("list", producing, "name_server=['127.0.0.1:1']: want text: host:port", name_server=[NOWHERE]),
+    setting("none", producing, "name_server=None: want text", "leave it out", name_server=None),
+    setting("no-port", producing, "'localhost': want host:port", name_server="localhost"),
+    setting("text", producing, "send_timeout='3000': want a number", "seconds", send_timeout="3000"),
+    setting("timedelta", producing, "linger=datetime.timedelta", "seconds", linger=datetime.timedelta(1)),
+    setting("nan", producing, "send_timeout=nan: want more than 0", send_timeout=float("nan")),
+    setting("fraction", producing, "max_in_flight=1.5: want a whole number", max_in_flight=1.5),
+    setting("flag-text", producing, "enable_trace='false': want True or False", enable_trace="false"),
+    setting("flag-number", pushing, "consume_threads=True: want a whole number", consume_threads=True),
     of("bytes", lambda: producing(access_key="a", secret_key=b"hunter2"), "secret_key is bytes: want text"),
-    of("compression", lambda: producing(compression="gzip"), "'gzip': want one of zlib, lz4, zstd, none"),
-    of("model", lambda: pushing(message_model="BROADCAST"), "'BROADCAST': want one of CLUSTERING, BROADCAST"),
-    of("start", lambda: pushing(consume_from="FIRST"), "'FIRST': want one of CONSUME_FROM_LAST_OFFSET"),
-    of("other-enum", lambda: pushing(consume_from=MessageModel.CLUSTERING), "want one of CONSUME_FROM_"),
-    of(
-        "time", lambda: pushing(consume_timestamp_ms=AT_NOON), "consume_timestamp_ms=datetime", "whole number"
-    ),
+    setting("compression", producing, "'gzip': want one of zlib, lz4, zstd, none", compression="gzip"),
+    setting("model", pushing, "'BROADCAST': want one of CLUSTERING, BROADCAST", message_model="BROADCAST"),
+    setting("start", pushing, "'FIRST': want one of CONSUME_FROM_LAST_OFFSET", consume_from="FIRST"),
+    setting("other-enum", pushing, "want one of CONSUME_FROM_", consume_from=MessageModel.CLUSTERING),
+    setting("time", pushing, "consume_timestamp_ms=datetime", "whole number", consume_timestamp_ms=AT_NOON),
     of("no-group", lambda: PushConsumerConfig(name_server=NOWHERE), "no group: set group='name'"),
-    of(
-        "map",
-        lambda: producing(broker_address_map=["a"]),
-        "broker_address_map=['a']: want a mapping",
-        "function",
+    setting(
+        "map", producing, "broker_address_map=['a']: want a mapping", "function", broker_address_map=["a"]
     ),
     of(
         "mirror",
@@ -296,39 +297,22 @@ CALLS = [
         "a str is no message: want a Message, as in Message('topic', b'",
     ),
     of("several", lambda on: on.producer.send([order()]), "a list is no message", "send_many takes several"),
-    of("body", lambda on: on.producer.send(order(body="text")), "body is str: want bytes; encode text first"),
+    sent("body", "body is str: want bytes; encode text first", body="text"),
     of(
         "swapped",
         lambda on: on.producer.send(any_.Message(b"1", "orders")),
         "topic b'1' is a bytes: want one name",
     ),
-    of("tags", lambda on: on.producer.send(order(tags=["a"])), "tags is list: want text"),
-    of("number", lambda on: on.producer.send(order(keys=[5])), "keys is int: want text"),
-    of("value", lambda on: on.producer.send(order(properties={"a": 1})), "property 'a' is int: want text"),
-    of(
-        "properties",
-        lambda on: on.producer.send(order(properties=None)),
-        "properties is NoneType: want a mapping",
-    ),
-    of(
-        "reserved",
-        lambda on: on.producer.send(order(properties={"KEYS": "a"})),
-        "reserved",
-        "choose another name",
-    ),
-    of("flag", lambda on: on.producer.send(order(flag="1")), "flag='1': want a signed 32-bit number"),
-    of(
-        "delay",
-        lambda on: on.producer.send(order(delay="5s")),
-        "delay='5s': want more than 0 seconds, as a number",
-    ),
-    of("level", lambda on: on.producer.send(order(delay_level="3")), "delay_level='3': want 1 to 18"),
-    of(
-        "deliver-at",
-        lambda on: on.producer.send(order(deliver_at_ms=AT_NOON)),
-        "want milliseconds since 1970",
-    ),
-    of("priority", lambda on: on.producer.send(order(priority="high")), "priority='high': want 0 or more"),
+    sent("tags", "tags is list: want text", tags=["a"]),
+    sent("number", "keys is int: want text", keys=[5]),
+    sent("value", "property 'a' is int: want text", properties={"a": 1}),
+    sent("properties", "properties is NoneType: want a mapping", properties=None),
+    sent("reserved", "reserved", "choose another name", properties={"KEYS": "a"}),
+    sent("flag", "flag='1': want a signed 32-bit number", flag="1"),
+    sent("delay", "delay='5s': want more than 0 seconds, as a number", delay="5s"),
+    sent("level", "delay_level='3': want 1 to 18", delay_level="3"),
+    sent("deliver-at", "want milliseconds since 1970", deliver_at_ms=AT_NOON),
+    sent("priority", "priority='high': want 0 or more", priority="high"),
     of("timeout", lambda on: on.producer.send(order(), timeout="3"), "timeout='3': want seconds as a number"),
     of(
         "timeout-of-many",
