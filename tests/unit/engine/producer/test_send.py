@@ -1,7 +1,6 @@
 """The send loop with brokers that refuse or do not answer, which a real broker does not do on demand."""
 
 import asyncio
-from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ from rmqtools import Message, Outcome, SendStatus
 from rmqtools.aio import Producer
 from rmqtools.config import ProducerConfig
 from rmqtools.errors import (
-    ClientStateError,
     MessageRejectedError,
     PermissionDeniedError,
     SendError,
@@ -35,31 +33,6 @@ async def producing(answers: dict[str, Answer], *, cluster_settings=None, **sett
         config = ProducerConfig(name_server=cluster.name_server, group="g", **settings)
         async with Producer(config) as producer:
             yield producer, cluster
-
-
-async def test_a_stored_message_is_told_where():
-    async with producing({"a": stored}) as (producer, _):
-        result = await producer.send(MESSAGE)
-        assert result.status is SendStatus.SEND_OK
-        assert (result.queue.broker_name, result.queue_offset) == ("a", 5)
-        assert [attempt.outcome for attempt in result.attempts] == [Outcome.STORED]
-        assert not result.may_be_duplicated
-
-
-async def test_messages_go_to_queues_in_turn():
-    async with producing({"a": stored, "b": stored}) as (producer, _):
-        queues = [(await producer.send(MESSAGE)).queue for _ in range(24)]
-        assert Counter(queues) == {MessageQueue("T", b, q): 3 for b in "ab" for q in range(4)}
-
-
-async def test_after_a_failure_another_broker_is_tried():
-    async with producing({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}) as (producer, cluster):
-        for _ in range(8):
-            result = await producer.send(MESSAGE)
-            assert result.queue.broker_name == "b"
-            assert len(result.attempts) <= 2
-
-    assert Counter(name for name, _ in cluster.sends)["a"] >= 1
 
 
 @pytest.mark.parametrize("code", [ResponseCode.MESSAGE_ILLEGAL, ResponseCode.INVALID_PARAMETER])
@@ -100,12 +73,6 @@ async def test_a_refusal_after_silence_leaves_the_outcome_unknown():
         with pytest.raises(UnknownOutcomeError) as caught:
             await producer.send(MESSAGE, timeout=0.4)
         assert [attempt.outcome for attempt in caught.value.attempts] == [Outcome.UNKNOWN, Outcome.REFUSED]
-
-
-async def test_an_internal_error_is_no_proof_that_nothing_was_stored():
-    async with producing({"a": says(ResponseCode.SYSTEM_ERROR)}) as (producer, _):
-        with pytest.raises(UnknownOutcomeError):
-            await producer.send(MESSAGE)
 
 
 async def test_a_dead_broker_is_known_not_to_have_stored_and_the_route_is_asked_for_at_once():
@@ -261,16 +228,6 @@ async def test_a_large_body_is_compressed_and_a_small_one_is_not(compression):
     assert len(large.body) < 200
     assert int(large.ext_fields["f"] or 0) & 1
     assert (len(small.body), small.ext_fields["f"]) == (4000, "0")
-
-
-async def test_a_producer_that_is_not_started_or_closed_says_so():
-    producer = Producer(ProducerConfig(name_server="127.0.0.1:1", group="g"))
-    with pytest.raises(ClientStateError, match=r"is new: call start\(\)"):
-        await producer.send(MESSAGE)
-    await producer.start()
-    await producer.close()
-    with pytest.raises(ClientStateError, match="is closed: make a new one"):
-        await producer.send(MESSAGE)
 
 
 async def test_a_route_that_does_not_come_in_time_ends_the_send_with_nothing_sent():
