@@ -22,6 +22,7 @@ from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 from rmqtools import aio, config, errors
+from rmqtools.arrow import WRITE_COLUMNS
 from rmqtools.cli.exit_code import ExitCode
 from rmqtools.model.group_view import FindingKind
 from rmqtools.model.read_columns import READ_COLUMNS
@@ -33,6 +34,7 @@ from tools.sources import PACKAGES, ROOT, files_of, tree_of
 RELEASED: Final = ROOT / "tools" / "released_surface.txt"
 _LEVELS: Final = ("debug", "info", "warning", "error", "exception")
 _METRICS: Final = ("rmqtools/otel/metrics.py", "rmqtools/cli/exporter/metrics.py")
+_METRIC_NAME: Final = re.compile(r"(rmqtools|rocketmq|messaging)[._][a-z_.]+[0-9]*")
 _SIGNALS: Final = ("130", "143")  # Interrupted.exit_code
 
 
@@ -174,6 +176,12 @@ def _options() -> dict[str, str]:
     return {option.name: f" = {option.default}" for option in OPTIONS}
 
 
+def _columns_shown() -> set[str]:
+    """Return the columns in the table, without those that only writes have."""
+    table = _text("docs/spark-jobs.md").partition("\n| column | read | write |")[2].partition("\n\n")[0]
+    return _first_cells(table) - (WRITE_COLUMNS.keys() - {column.name for column in READ_COLUMNS})
+
+
 def _commands() -> dict[str, str]:
     return {path: "" for path, _ in every_command()}
 
@@ -209,8 +217,11 @@ def _findings() -> dict[str, str]:
 
 
 def _findings_shown() -> set[str]:
+    """Return the findings of the tables: in the first cell, or in the second beside a situation."""
     section = _text("docs/troubleshooting.md").partition("\n## Findings of")[2].partition("\n## ")[0]
-    return set(re.findall(r"`(\w+)`", section))
+    rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    cells = [row[1] if len(row) == 5 else row[0] for row in rows]
+    return {name for cell in cells for name in re.findall(r"`([a-z]+(?:_[a-z]+)+)`", cell)}
 
 
 @cache
@@ -260,10 +271,7 @@ def _texts(nodes: Iterable[ast.AST]) -> set[str]:
 
 def _metrics() -> dict[str, str]:
     texts = _texts(_trees()[ROOT / file] for file in _METRICS)
-    names = sorted(
-        one for one in texts if re.fullmatch(r"(rmqtools|rocketmq|messaging)[._][a-z_.]+[0-9]*", one)
-    )
-    return dict.fromkeys(names, "")
+    return dict.fromkeys(sorted(filter(_METRIC_NAME.fullmatch, texts)), "")
 
 
 def _metrics_shown() -> set[str]:
@@ -273,7 +281,7 @@ def _metrics_shown() -> set[str]:
         names = re.findall(r"`([\w.…]+)`", cell)
         stems = ["_".join(name.split("_")[:2]) for name in names[:1]]
         shown |= {name.replace("…", stem) for name in names for stem in stems}
-    return shown
+    return set(filter(_METRIC_NAME.fullmatch, shown))
 
 
 def _errors() -> dict[str, str]:
@@ -310,10 +318,9 @@ KINDS: Final = (
         "column",
         "docs/spark-jobs.md",
         lambda: {column.name: "" for column in READ_COLUMNS},
-        lambda: _first_cells(
-            _text("docs/spark-jobs.md").partition("\n| column | read | write |")[2].partition("\n\n")[0]
-        ),
+        _columns_shown,
         "| `{}` | string | |",
+        is_exact=True,
     ),
     Kind("command", "docs/commands.md", _commands, _commands_shown, "| the task, in words | `{} …` |"),
     Kind("command-option", "rmqtools/cli", _command_options, _command_options_shown, "help=… of {}"),
@@ -323,6 +330,7 @@ KINDS: Final = (
         _findings,
         _findings_shown,
         "| `{}` | the meaning | the remedy |",
+        is_exact=True,
     ),
     Kind(
         "event",
@@ -338,6 +346,7 @@ KINDS: Final = (
         _metrics,
         _metrics_shown,
         "| `{}` | the kind | the meaning |",
+        is_exact=True,
     ),
     Kind("error", "docs/troubleshooting.md", _errors, _errors_shown, "## {}", is_exact=True),
     Kind(
