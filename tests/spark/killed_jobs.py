@@ -25,6 +25,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from spark_connector import register
 
@@ -117,13 +118,52 @@ def write_kafka(spark: SparkSession, folder: Path, job: Job) -> None:
     _run(rows.writeStream.format("kafka").options(**job["target"]), folder)
 
 
+def write_stateful(spark: SparkSession, folder: Path, job: Job) -> None:
+    """A stream with state into a topic; the job's ``query`` names it."""
+    rows = QUERIES[job["query"]](spark, job)
+    rows = rows.selectExpr("concat_ws(' ', *) AS text").selectExpr("rpad(text, 2000, '.') AS body")
+    _run(rows.writeStream.format(_FORMAT).options(**job["target"]), folder)
+
+
+def distinct(spark: SparkSession, job: Job) -> DataFrame:
+    """Each number once."""
+    return _events(spark, job).dropDuplicatesWithinWatermark(["number"]).select("number")
+
+
+def sessions(spark: SparkSession, job: Job) -> DataFrame:
+    """Each number with the count of its events."""
+    window = F.session_window("time", "10 seconds")
+    return _events(spark, job).groupBy("number", window).count().select("number", "count")
+
+
+def joined(spark: SparkSession, job: Job) -> DataFrame:
+    """Each number with the count of its events, by a left outer join of the first with the second."""
+    first, second = (_events(spark, job).where(f"kind = '{kind}'") for kind in ("first", "second"))
+    in_time = F.expr("a.number = b.number AND b.time BETWEEN a.time AND a.time + INTERVAL 5 SECONDS")
+    rows = first.alias("a").join(second.alias("b"), in_time, "leftOuter")
+    return rows.selectExpr("a.number", "IF(b.number IS NULL, 1, 2)")
+
+
+QUERIES = {query.__name__: query for query in (distinct, sessions, joined)}
+
+
 JOBS: dict[str, Callable[[SparkSession, Path, Job], None]] = {
-    job.__name__: job for job in (read_batch, copy, write_stream, write_each_batch, write_files, write_kafka)
+    job.__name__: job
+    for job in (read_batch, copy, write_stream, write_each_batch, write_files, write_kafka, write_stateful)
 }
 
 
 def _stream(spark: SparkSession, job: Job) -> DataFrame:
     return spark.readStream.format(_FORMAT).options(**job["source"]).load()
+
+
+def _events(spark: SparkSession, job: Job) -> DataFrame:
+    """Bodies such as ``17 3600 first``: a number, its time in seconds, and the kind of the event."""
+    words = _stream(spark, job).selectExpr("split(decode(body, 'utf-8'), ' ') AS word")
+    events = words.selectExpr(
+        "word[0] AS number", "timestamp_seconds(CAST(word[1] AS BIGINT)) AS time", "word[2] AS kind"
+    )
+    return events.withWatermark("time", "10 seconds")
 
 
 def _held(frame: DataFrame, folder: Path, job: Job) -> DataFrame:
@@ -150,6 +190,7 @@ def _session(folder: Path, jars: str) -> SparkSession:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
+        .config("spark.sql.shuffle.partitions", "1")
         .config("spark.local.dir", str(folder / "local"))  # who is killed tidies nothing up
         .config("spark.jars", jars)
         .config(
