@@ -52,13 +52,15 @@ def test_a_query_with_state_stores_each_row_once_after_kills_in_its_commits(
         status = exactly_once_status(write, query=query_id)
         return status.decided, status.copied
 
-    left = []
-    for run in range(KILLS):
-        send(range(run * PORTION, run * PORTION + PORTION))
+    def killed_in_a_commit_of(numbers):
+        """Kill the driver while it stores what follows from numbers; return what was decided and copied."""
         before = driver.stored(query)
+        send(numbers)
         with driver.running():
-            driver.await_true(lambda: driver.stored(query) > before)  # noqa: B023  # of this run
-        left.append(decided_and_copied())
+            driver.await_true(lambda: driver.stored(query) > before)
+        return decided_and_copied()
+
+    left = [killed_in_a_commit_of(range(run * PORTION, run * PORTION + PORTION)) for run in range(KILLS)]
     send([LAST])
     errors = driver.finish()
 
