@@ -1,6 +1,6 @@
 """The command ``rmqtools``: in this process, or as a child process, which begins 0.7 seconds later.
 
-``tests/unit/cli/root/test_closed_pipe.py`` and the pages in ``tests/docs`` run it as a user does.
+``tests/unit/cli/root/test_every_command.py`` and the pages in ``tests/docs`` run it as a user does.
 """
 
 import contextlib

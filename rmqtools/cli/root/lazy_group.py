@@ -9,9 +9,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from rmqtools.cli.root.closed_pipe import end_with_reader
-from rmqtools.cli.root.old_spellings import OLD_SPELLINGS, accept_old
-from rmqtools.cli.root.utc_option import add_utc
+from rmqtools.cli.root.every_command import OLD_SPELLINGS, accept_old, add_utc, end_with_reader
 
 MARKUP: Any = "markdown"  # paragraphs of help texts flow
 

@@ -2,15 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from rich.text import Text
 from textual.binding import Binding
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from rmqtools.cli.remedies import remedy
-from rmqtools.group import Finding
+from rmqtools.group import Finding, FindingKind
 from rmqtools.visible_text import visible
+
+_MEMBER = (
+    FindingKind.LISTENER_SLOW,
+    FindingKind.QUEUE_BLOCKED,
+    FindingKind.QUEUE_NOT_FETCHED,
+    FindingKind.MEMBER_FAILS,
+)
+_PINS = (FindingKind.PINS_DIFFER, FindingKind.PINNED_IP_ABSENT)
+_NAME_SERVERS = (FindingKind.NAME_SERVER_SILENT, FindingKind.NAME_SERVER_INCOMPLETE)
+_DISK = (FindingKind.DISK_FULL, FindingKind.DISK_NEARLY_FULL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,4 +80,31 @@ def _text(problem: Problem, *, stale: bool) -> Text:
     text = Text()
     text.append(visible(f"{problem.name}: {found.kind.value}") + "\n", style=styles[0])
     text.append(visible(found.text) + "\n", style=styles[1])
-    return text.append(visible(f"$ {remedy(found, problem.group)}"), style=styles[2])
+    return text.append(visible(f"$ {_remedy(found, problem.group)}"), style=styles[2])
+
+
+def _remedy(finding: Finding, group: str) -> str:
+    """Return the command line to type next; ``group``: the group that has the problem; "": none has."""
+    if not group:
+        return _broker_remedy(finding)
+    if finding.kind in _MEMBER and finding.subject:
+        return f"rmqtools group show {quote(group)} --member {quote(finding.subject)} --stack"
+    if finding.kind == FindingKind.DEAD_LETTERS:
+        return f"rmqtools dlq list -g {quote(group)}"
+    if finding.kind == FindingKind.PIN_COPIES_DIFFER:
+        return f"rmqtools group check {quote(group)} --repair"
+    if finding.kind in _PINS:
+        return f"rmqtools pin show -g {quote(group)}"
+    if finding.kind == FindingKind.BROKER_SILENT:
+        return "rmqtools broker status"
+    return f"rmqtools group show {quote(group)}"
+
+
+def _broker_remedy(finding: Finding) -> str:
+    if finding.kind == FindingKind.BROKER_READ_ONLY:
+        return f"rmqtools broker undrain {quote(finding.subject)}"
+    if finding.kind in _NAME_SERVERS:
+        return f"rmqtools health -n {quote(finding.subject)}"
+    if finding.kind in _DISK:
+        return f"rmqtools broker config {quote(finding.subject)} --match reserved"
+    return "rmqtools broker status"

@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from rmqtools.cli.exit_code import ExitCode, exit_code_of
-from rmqtools.cli.root.old_spellings import OLD_SPELLINGS
+from rmqtools.cli.root.every_command import OLD_SPELLINGS
 from rmqtools.errors import ConfigError, RemotingTimeoutError, RocketMQError
 from tools.site_pages import every_command
 from tools.sources import ROOT, files_of, tree_of
