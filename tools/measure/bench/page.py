@@ -52,6 +52,8 @@ ROWS: Final[Mapping[str, Sequence[str]]] = dict(
         _each("send_many, Messages, over batch 128"),
         _each("message objects, eager properties, aio"),
         _each("the same, blocking", "message objects, eager properties, blocking"),
+        _each("message objects, all fields, aio"),
+        _each("message objects, all fields, blocking"),
         _each("push, blocking", "push, no-op listener, blocking"),
         _each("push, blocking, 32 a call", "push, no-op listener, 32 a call, blocking"),
         _each("push, aio", "push, no-op listener, aio"),
