@@ -1,4 +1,4 @@
-"""What every command gets: the option ``--utc``, the spellings of earlier versions, and a quiet end.
+"""The parts of every command: the option ``--utc``, the spellings of earlier versions, and a quiet end.
 
 A command whose output nobody reads any more (``rmqtools ... | head``) ends quietly, with exit code 0.
 """
