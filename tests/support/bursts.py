@@ -1,4 +1,4 @@
-"""The bursts that a test sees."""
+"""Records the bursts of a test."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.support.patience import PATIENCE
 def note_sources(monkeypatch: pytest.MonkeyPatch) -> list[Source[Any]]:
     """Return a list that gets the source of each queue that a burst fetches.
 
-    Calls count as short, however seldom a busy machine lets their thread run: it would end all bursts.
+    All calls count as short: a burst ends after long ones, and on a busy machine many are long.
     """
     for module in (burst, workers):
         monkeypatch.setattr(module, "LONG_CALL", PATIENCE)

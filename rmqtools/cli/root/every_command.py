@@ -1,6 +1,7 @@
 """The parts of every command: the option ``--utc``, the spellings of earlier versions, and a quiet end.
 
-A command whose output nobody reads any more (``rmqtools ... | head``) ends quietly, with exit code 0.
+If the program that reads a command's output has ended (``rmqtools ... | head``), the command ends without an
+error, with exit code 0.
 """
 
 import functools

@@ -91,12 +91,12 @@ class Acknowledger:
 
         What the broker does not accept is logged, and delivered again.
         """
-        takes_many = bool(messages) and messages[0].broker_name in self._take_many
-        if takes_many and not self._batches:  # nearly always
+        at_once = bool(messages) and self.takes_many(messages[0].broker_name)
+        if at_once and not self._batches:  # nearly always
             await self._acknowledge_together(messages)
             return
         due = [one for message in messages if (one := self._due(message, None)) is not None]
-        if takes_many and due and all(hidden_for is None for _, hidden_for in due):
+        if at_once and due and all(hidden_for is None for _, hidden_for in due):
             await self._acknowledge_together([message for message, _ in due])
         else:
             await self._settle_singly(due)

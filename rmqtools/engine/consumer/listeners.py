@@ -154,7 +154,7 @@ class Listeners:
         )
 
     def listener_of(self, topic: str) -> Listener:
-        """Return the coroutine function of a topic, or the one that raises that it has none.
+        """Return the coroutine function to call for a topic's messages; it raises if there is no listener.
 
         The caller handles what it raises (:meth:`failed`) and returns (:meth:`checked`), and counts the call
         (:meth:`count`).
