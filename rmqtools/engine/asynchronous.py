@@ -37,12 +37,18 @@ class Asynchronous(ClientObject, ABC):
         members = {name: member for each in reversed(cls.__mro__) for name, member in vars(each).items()}
         for name, member in members.items():
             is_public = isinstance(member, FunctionType) and (name[0] != "_" or name == "__aiter__")
+            if name in cls._bound_by_themselves:
+                continue
             if is_public and (bound := _bound(name, member, checks=cls._checks_arguments)) is not None:
                 setattr(cls, name, bound)
 
     _checks_arguments = False
     """True if all arguments are compared with the annotations before a call, which takes some microseconds.
     False: after an error of Python, to name the argument that has caused it."""
+
+    _bound_by_themselves: frozenset[str] = frozenset()
+    """Coroutines that compare the loops, and after an error of Python the arguments, in their own body. There
+    is one for each message in flight: a second one around it takes a tenth of a send that shares a request."""
 
     close_ends_start = False
     """True if ``close`` itself ends a ``start`` that still runs; else that start must be cancelled before."""
