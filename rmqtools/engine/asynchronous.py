@@ -47,8 +47,8 @@ class Asynchronous(ClientObject, ABC):
     False: after an error of Python, to name the argument that has caused it."""
 
     _bound_by_themselves: frozenset[str] = frozenset()
-    """Coroutines that compare the loops, and after an error of Python the arguments, in their own body. There
-    is one for each message in flight: a second one around it takes a tenth of a send that shares a request."""
+    """Coroutines that compare the loops, and check their arguments, in their own body. There is one for each
+    message in flight: a second one around it takes a tenth of a send with ``linger``."""
 
     close_ends_start = False
     """True if ``close`` itself ends a ``start`` that still runs; else that start must be cancelled before."""

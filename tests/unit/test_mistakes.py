@@ -400,6 +400,28 @@ def test_a_mistake_is_refused_before_anything_is_sent(clients, call, says):
     assert [code for code in SENDS if clients.cluster.requests(code=code)] == []
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"message": "text"},
+        {"message": [order()]},
+        {"queue": 0},
+        {"selector": "hash"},
+        {"arg": "key"},
+        {"timeout": "3"},
+    ],
+    ids=str,
+)
+def test_an_asyncio_send_refuses_its_arguments_like_a_blocking_one(clients, given):
+    async def send() -> object:
+        async with aio.Producer(producing()) as producer:
+            return await producer.send(**arguments)
+
+    arguments = {"message": order()} | given
+
+    assert refusal_of(lambda: asyncio.run(send())) == refusal_of(lambda: clients.producer.send(**arguments))
+
+
 def test_there_are_more_than_fifty_mistakes_each_named_once():
     tables = (SETTINGS, CLIENTS, SUBSCRIPTIONS, CALLS)
 

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from rmqtools.config import ProducerConfig
-from rmqtools.config.checked import check_arguments
 from rmqtools.config.client import check_config
 from rmqtools.config.text import check_timeout
 from rmqtools.engine.blocking_form import CLOSE_NOTE, START_NOTE, blocking
@@ -183,17 +182,12 @@ class Producer(Connected):
         """
         if self._loop is not asyncio.get_running_loop():
             self._check_loop()
-        try:
-            choice = queue_choice(queue, selector, arg)
-            if self._in_flight is None:
-                return await self._begin(message, choice, timeout)
-            self._check(message, timeout)  # before it waits
-            async with self._in_flight.room(message, timeout) as left:
-                return await self._begin(message, choice, left)
-        except (TypeError, AttributeError):
-            given = {"queue": queue, "selector": selector, "arg": arg, "timeout": timeout}
-            check_arguments(Producer.send, self, message, **given)
-            raise
+        choice = queue_choice(queue, selector, arg)
+        if self._in_flight is None:
+            return await self._begin(message, choice, timeout)
+        self._check(message, timeout)  # before it waits
+        async with self._in_flight.room(message, timeout) as left:
+            return await self._begin(message, choice, left)
 
     async def _send(self, message: Message, choice: QueueChoice, timeout: float | None) -> SendResult:
         return await self._begin(message, choice, timeout)
