@@ -1,5 +1,6 @@
 """Counts the interpreter's steps: the work of a function, without a clock."""
 
+import gc
 import sys
 from collections.abc import Coroutine
 from types import FrameType
@@ -7,18 +8,25 @@ from typing import Any
 
 
 class Steps:
-    """Counts the bytecodes that run inside ``with``, in functions that are called there."""
+    """Counts the bytecodes that run inside ``with``, in functions that are called there.
+
+    The garbage collector would call functions at any time: finalizers, and those of test tools.
+    """
 
     def __init__(self) -> None:
         self.count = 0
 
     def __enter__(self) -> "Steps":
         self._before = sys.gettrace()
+        self._collects = gc.isenabled()
+        gc.disable()
         sys.settrace(self._call)
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(self._before)
+        if self._collects:
+            gc.enable()
 
     def _call(self, frame: FrameType, event: str, argument: object) -> Any:
         frame.f_trace_opcodes, frame.f_trace_lines = True, False

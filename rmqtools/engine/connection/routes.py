@@ -90,7 +90,8 @@ class Routes:
             RemotingError: no name server answered.
             ClientStateError: the client is closed, or was closed during the request.
         """
-        return await self._fetching.run(topic, lambda: self._fetch(topic, default_topic_queue_nums))
+        key = topic, default_topic_queue_nums  # a topic without a route may have the default one
+        return await self._fetching.run(key, lambda: self._fetch(*key))
 
     async def close(self) -> None:
         """End running fetches, before their connections are closed."""
@@ -147,6 +148,8 @@ class Routes:
         try:
             await self.refresh(topic)
         except TopicNotFoundError as missing:
+            if self.known(topic) is not None:  # a send beside this one has found the default meanwhile
+                return
             if default_topic_queue_nums is None or topic in self.tables.routes:
                 raise
             try:

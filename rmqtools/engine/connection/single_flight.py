@@ -6,7 +6,7 @@ given up, a failure must still be retrieved, or asyncio logs it.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Generic, TypeVar
 
 from rmqtools.errors import ClientStateError
@@ -20,10 +20,10 @@ class SharedWork(Generic[T]):
     """Runs one coroutine per key at a time. A caller that is cancelled does not end it for the others."""
 
     def __init__(self) -> None:
-        self._tasks: dict[str, asyncio.Task[T]] = {}
+        self._tasks: dict[Hashable, asyncio.Task[T]] = {}
         self._closed = False
 
-    async def run(self, key: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return the result of the coroutine that runs under ``key``; if there is none, of ``work()``.
 
         Raises:
@@ -50,7 +50,7 @@ class SharedWork(Generic[T]):
                 task.cancel()
             await asyncio.wait(tasks, timeout=_CLOSE_GRACE)
 
-    def _ended(self, key: str, task: asyncio.Task[T]) -> None:
+    def _ended(self, key: Hashable, task: asyncio.Task[T]) -> None:
         del self._tasks[key]
         if not task.cancelled():
             task.exception()  # retrieve the error: all callers may have been cancelled

@@ -1,5 +1,6 @@
-"""The route poll continues after a topic with any route."""
+"""The route poll continues after a topic with any route; sends that begin together share look-ups."""
 
+import asyncio
 import json
 
 import pytest
@@ -7,7 +8,10 @@ import pytest
 from rmqtools.config import ClientConfig
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.errors import ProtocolError
+from rmqtools.model.codes import ResponseCode
 from rmqtools.model.queue import MessageQueue
+from rmqtools.policy.publish import TopicPublishInfo
+from rmqtools.policy.route_update import DEFAULT_TOPIC
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from tests.support.scripted_peer import ScriptedPeer
 from tests.support.scripted_transactions import until
@@ -21,9 +25,9 @@ class NameServer:
     def __init__(self) -> None:
         self.order_topic_conf = "a:2"
         self.queues = 1
-        self.peer = ScriptedPeer(self._answer)
+        self.peer = ScriptedPeer(self.answer)
 
-    def _answer(self, request: RemotingCommand) -> RemotingCommand:
+    def answer(self, request: RemotingCommand) -> RemotingCommand:
         numbers = {"readQueueNums": self.queues, "writeQueueNums": self.queues, "perm": 6, "topicSysFlag": 0}
         route = {
             "brokerDatas": [{"brokerName": "a", "cluster": "C", "brokerAddrs": {"0": "127.0.0.1:1"}}],
@@ -57,3 +61,24 @@ async def test_a_route_whose_order_cannot_be_read_ends_no_polls():
         server.order_topic_conf = "a:1"
         await until(lambda: core.routes.tables.publish["bad"].queues == (MessageQueue("bad", "a", 0),))
         await core.close()
+
+
+async def test_sends_that_begin_one_step_after_another_all_find_the_route_of_a_topic_that_brokers_create():
+    server = NameServer()
+
+    def answer(request: RemotingCommand) -> RemotingCommand:
+        if request.ext_fields["topic"] == DEFAULT_TOPIC:
+            return server.answer(request)
+        return response(ResponseCode.TOPIC_NOT_EXIST, 0)
+
+    async with ScriptedPeer(answer).serving() as peer:
+        core = ClientCore(ClientConfig(name_server=peer.addr))
+        core.start()
+        sends: list[asyncio.Task[TopicPublishInfo]] = []
+        while not any(send.done() for send in sends):
+            sends.append(asyncio.create_task(core.routes.publish_info("new", default_topic_queue_nums=4)))
+            await asyncio.sleep(0)
+        found = await asyncio.gather(*sends)
+        await core.close()
+
+    assert {len(info.queues) for info in found} == {1}
