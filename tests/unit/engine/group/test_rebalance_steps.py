@@ -4,7 +4,7 @@ from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.queue import MessageQueue
 from tests.support.clock import ManualClock
-from tests.support.steps import Steps
+from tests.support.steps import Steps, steady
 from tests.unit.engine.consumer.push_scene import stored
 from tests.unit.engine.group.test_rebalance import AVG, Scene
 
@@ -61,7 +61,7 @@ def steps_of_a_poll(queues: int) -> int:
 
 
 def test_a_poll_of_a_member_with_many_queues_takes_no_more_steps():
-    assert steps_of_a_poll(500) == steps_of_a_poll(20)
+    assert steady(steps_of_a_poll, 500) == steady(steps_of_a_poll, 20)
 
 
 def steps_of_an_answer(held_before: int) -> int:
@@ -78,7 +78,7 @@ def steps_of_an_answer(held_before: int) -> int:
 
 
 def test_an_answer_takes_the_same_steps_however_many_messages_are_held():
-    assert steps_of_an_answer(10) == steps_of_an_answer(5_000)
+    assert steady(steps_of_an_answer, 10) == steady(steps_of_an_answer, 5_000)
 
 
 async def test_a_broker_is_asked_for_the_members_once_in_a_round_whatever_the_topics():
