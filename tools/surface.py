@@ -375,18 +375,34 @@ def untested(kind: Kind) -> list[str]:
 
     Log events are left out: many are seen by their effect.
     """
-    words = _words_of_tests()
     return [
-        f"{kind.name} {name} is in no test. Write one that has: {_last(name)}"
+        f"{kind.name} {name} is in no test. Write one that has: {_tested_by(kind, name)}"
         for name in sorted(kind.found() if kind.name != "event" else ())
-        if not words & {_last(name), _last(name).upper()} and not _is_alias(kind, name)
+        if not _is_tested(_tested_by(kind, name)) and not _is_alias(kind, name)
     ]
+
+
+def _tested_by(kind: Kind, name: str) -> str:
+    """Return the words that a test of a thing has: of a command all, because others have the last one too."""
+    return name.removeprefix("rmqtools ") if kind.name == "command" else _last(name)
+
+
+def _is_tested(words: str) -> bool:
+    """Return whether tests have a word, or several in a row, as in ``run("topic", "list")``."""
+    if " " not in words:
+        return not _words_of_tests().isdisjoint({words, words.upper()})
+    in_a_row = re.compile(r"\b" + r"[\s\"',]+".join(map(re.escape, words.split())) + r"\b")
+    return any(in_a_row.search(text) for text in _texts_of_tests())
+
+
+@cache
+def _texts_of_tests() -> list[str]:
+    return [path.read_text() for path in (ROOT / "tests").rglob("*.py")]
 
 
 @cache
 def _words_of_tests() -> set[str]:
-    files = (ROOT / "tests").rglob("*.py")
-    return {word for path in files for word in re.findall(r"--[\w-]+|\w+", path.read_text())}
+    return {word for text in _texts_of_tests() for word in re.findall(r"--[\w-]+|\w+", text)}
 
 
 def _last(name: str) -> str:
@@ -453,12 +469,13 @@ def _has(point: str, word: str) -> bool:
 def _words(item: str, before: dict[str, str], now: dict[str, str]) -> list[str]:
     """Return what the line of a change must have: the thing's name, and parameters that came or went."""
     kind, _, name = item.partition(" ")
+    if kind in ("name", "setting"):
+        return [name.rpartition(".")[2]]
+    if kind == "command-option":
+        command, _, option = name.removeprefix("rmqtools ").rpartition(" ")
+        return [word for word in (command, option) if word]
     if kind != "method":
-        return (
-            [name.rpartition(".")[2]]
-            if kind in ("name", "setting")
-            else name.removeprefix("rmqtools ").split()
-        )
+        return [name.removeprefix("rmqtools ")]
     signatures = [set(re.findall(r"\w+", side[item])) for side in (before, now) if item in side]
     changed = signatures[0] ^ signatures[1] if len(signatures) == 2 else set()
     return [name.rpartition(".")[2], *sorted(changed)]

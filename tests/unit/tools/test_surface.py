@@ -52,6 +52,9 @@ def test_every_public_thing_is_in_a_test(kind):
         assert untested(kind._replace(found=lambda: {nowhere: ""})) == [
             f"{kind.name} {nowhere} is in no test. Write one that has: {unknown}"
         ]
+    if kind.name == "command":
+        apart = f"rmqtools undrain {'dlq'}"  # tests have both words, and never in a row
+        assert len(untested(kind._replace(found=lambda: {apart: ""}))) == 1
 
 
 def test_every_argument_of_a_command_has_a_text():
@@ -126,6 +129,7 @@ def test_a_name_on_an_exact_page_without_a_thing_is_found(kind):
             "dlq count",
             id="a-new-command",
         ),
+        pytest.param({}, {"command rmqtools check group": ""}, "check group", id="words-of-another-line"),
     ],
 )
 def test_a_change_of_the_surface_needs_a_line_that_names_it(before, now, words):
