@@ -7,6 +7,8 @@ python -m tools.surface --release  # what make release runs: the surface of now 
 :data:`KINDS` is the one table of kinds and their pages. ``tools/released_surface.txt`` has a line for each
 public thing at the last release. What differs from it must be named under "Unreleased" in CHANGELOG.md, so a
 contributor writes the line for users, and nothing else.
+
+One file because each kind is a row of that table, with the functions that read its two sides.
 """
 
 import ast

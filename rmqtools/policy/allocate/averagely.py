@@ -1,7 +1,6 @@
 """AVG: contiguous blocks of queues, as equal as possible."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.record import record
@@ -14,7 +13,7 @@ class AllocateAveragely:
     Source of the rule: AllocateMessageQueueAveragely (Java client).
     """
 
-    name: ClassVar[str] = "AVG"
+    name = "AVG"
 
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]

@@ -1,7 +1,6 @@
 """AVG_BY_CIRCLE: one queue to each member in turn."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.record import record
@@ -14,7 +13,7 @@ class AllocateAveragelyByCircle:
     Source of the rule: AllocateMessageQueueAveragelyByCircle (Java client).
     """
 
-    name: ClassVar[str] = "AVG_BY_CIRCLE"
+    name = "AVG_BY_CIRCLE"
 
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]

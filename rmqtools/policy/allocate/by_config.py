@@ -1,7 +1,6 @@
 """CONFIG: a configured list of queues for each member."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.record import record
@@ -16,7 +15,7 @@ class AllocateByConfig:
     """
 
     queues: Sequence[MessageQueue]
-    name: ClassVar[str] = "CONFIG"
+    name = "CONFIG"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queues", tuple(self.queues))

@@ -3,7 +3,6 @@
 import hashlib
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import ClassVar
 
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue
@@ -19,7 +18,7 @@ class AllocateByConsistentHash:
     """
 
     virtual_nodes: int = 10  # upstream virtualNodeCnt
-    name: ClassVar[str] = "CONSISTENT_HASH"
+    name = "CONSISTENT_HASH"
 
     def __post_init__(self) -> None:
         if self.virtual_nodes < 0:

@@ -1,7 +1,6 @@
 """MACHINE_ROOM: only the queues of brokers in some machine rooms."""
 
 from collections.abc import Collection, Sequence
-from typing import ClassVar
 
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue
@@ -18,7 +17,7 @@ class AllocateByMachineRoom:
     """
 
     consumer_idcs: Collection[str]
-    name: ClassVar[str] = "MACHINE_ROOM"
+    name = "MACHINE_ROOM"
 
     def __post_init__(self) -> None:
         if isinstance(self.consumer_idcs, str):

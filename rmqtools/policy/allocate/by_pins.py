@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import ClassVar
 
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.record import record
@@ -29,7 +28,7 @@ class AllocateByPins:
     inner: AllocateMessageQueueStrategy = field(default_factory=AllocateAveragely)
     when_absent: WhenAbsent = field(kw_only=True)
     pins: Pins | None = field(default=None, kw_only=True)
-    name: ClassVar[str] = "PINS"
+    name = "PINS"
 
     def __post_init__(self) -> None:
         check_when_absent(self.when_absent)

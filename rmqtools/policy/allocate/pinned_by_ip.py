@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import ClassVar, Literal, get_args
+from typing import Literal, get_args
 
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue
@@ -31,7 +31,7 @@ class AllocatePinnedByIp:
     ips: Sequence[str]
     inner: AllocateMessageQueueStrategy = field(default_factory=AllocateAveragely)
     when_absent: WhenAbsent = field(kw_only=True)
-    name: ClassVar[str] = "PINNED_BY_IP"
+    name = "PINNED_BY_IP"
 
     def __post_init__(self) -> None:
         check_when_absent(self.when_absent)

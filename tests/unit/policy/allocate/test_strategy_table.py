@@ -67,3 +67,13 @@ def test_every_strategy_of_the_table_is_public_and_documented():
 def test_javas_classes_have_our_names():
     assert JAVA_NAMES["AllocateMessageQueueAveragely"] == "AVG"
     assert len(JAVA_NAMES) == 6
+
+
+def test_no_strategy_declares_its_name_a_class_variable():
+    """Pyright takes such a class for no :class:`AllocateMessageQueueStrategy`, whose name is of an object."""
+    classes = [
+        each for each in vars(allocate).values() if isinstance(each, type) and hasattr(each, "allocate")
+    ]
+
+    assert len(classes) > 7
+    assert [each for each in classes if "ClassVar" in str(each.__annotations__.get("name"))] == []
