@@ -1,3 +1,3 @@
 """The version of this package, below all layers: members report it to those who look at their group."""
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
