@@ -385,7 +385,7 @@ def untested(kind: Kind) -> list[str]:
 
 
 def _tested_by(kind: Kind, name: str) -> str:
-    """Return the words that a test of a thing has: of a command all, because others have the last one too."""
+    """Return the words that a test must have: all of a command, because other commands share its last one."""
     return name.removeprefix("rmqtools ") if kind.name == "command" else _last(name)
 
 
@@ -474,8 +474,7 @@ def _words(item: str, before: dict[str, str], now: dict[str, str]) -> list[str]:
     if kind in ("name", "setting"):
         return [name.rpartition(".")[2]]
     if kind == "command-option":
-        command, _, option = name.removeprefix("rmqtools ").rpartition(" ")
-        return [word for word in (command, option) if word]
+        return name.removeprefix("rmqtools ").rsplit(" ", 1)
     if kind != "method":
         return [name.removeprefix("rmqtools ")]
     signatures = [set(re.findall(r"\w+", side[item])) for side in (before, now) if item in side]

@@ -6,8 +6,9 @@ and asynchronous iterator compares the loops first. :class:`Asynchronous` adds t
 
 Locks, tasks and connections of a client belong to the event loop of its start.
 ``engine.asynchronous.Asynchronous`` wraps the public coroutines and iterators of every class that inherits
-from it, and these compare the loops first. ``functools.wraps`` hides this from signatures; ``mark_of`` looks
-behind it. Private methods are not wrapped: other classes of the engine and the blocking face use those.
+from it, and these compare the loops first; only ``Producer.send`` does so itself. ``functools.wraps`` hides
+this from signatures; ``mark_of`` looks behind it. Private methods are not wrapped: other classes of the
+engine and the blocking face use those.
 """
 
 import warnings
@@ -37,18 +38,17 @@ class Asynchronous(ClientObject, ABC):
         members = {name: member for each in reversed(cls.__mro__) for name, member in vars(each).items()}
         for name, member in members.items():
             is_public = isinstance(member, FunctionType) and (name[0] != "_" or name == "__aiter__")
-            if name in cls._bound_by_themselves:
-                continue
-            if is_public and (bound := _bound(name, member, checks=cls._checks_arguments)) is not None:
+            is_unbound = is_public and name not in cls._compare_loops_themselves
+            if is_unbound and (bound := _bound(name, member, checks=cls._checks_arguments)) is not None:
                 setattr(cls, name, bound)
 
     _checks_arguments = False
     """True if all arguments are compared with the annotations before a call, which takes some microseconds.
     False: after an error of Python, to name the argument that has caused it."""
 
-    _bound_by_themselves: frozenset[str] = frozenset()
-    """Coroutines that compare the loops, and check their arguments, in their own body. There is one for each
-    message in flight: a second one around it takes a tenth of a send with ``linger``."""
+    _compare_loops_themselves: frozenset[str] = frozenset()
+    """Names of coroutine methods that are not wrapped: their own code compares the loops and checks all
+    arguments. For methods with many calls at a time: a wrapper adds a tenth to a send with ``linger``."""
 
     close_ends_start = False
     """True if ``close`` itself ends a ``start`` that still runs; else that start must be cancelled before."""

@@ -10,7 +10,7 @@ from typing import Any
 class Steps:
     """Counts the bytecodes that run inside ``with``, in functions that are called there.
 
-    The garbage collector would call functions at any time: finalizers, and those of test tools.
+    The garbage collector is off meanwhile: it calls finalizers and callbacks of test tools at any time.
     """
 
     def __init__(self) -> None:
@@ -18,15 +18,13 @@ class Steps:
 
     def __enter__(self) -> "Steps":
         self._before = sys.gettrace()
-        self._collects = gc.isenabled()
         gc.disable()
         sys.settrace(self._call)
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(self._before)
-        if self._collects:
-            gc.enable()
+        gc.enable()
 
     def _call(self, frame: FrameType, event: str, argument: object) -> Any:
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
@@ -38,6 +36,6 @@ class Steps:
 
 
 def steady(steps_of: Callable[[int], int], number: int) -> int:
-    """The second count of two: Python 3.13 misses steps of functions that are traced for the first time."""
+    """Return the second of two counts: the first is too small for functions that Python 3.13 never traced."""
     steps_of(number)
     return steps_of(number)

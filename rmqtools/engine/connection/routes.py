@@ -90,7 +90,7 @@ class Routes:
             RemotingError: no name server answered.
             ClientStateError: the client is closed, or was closed during the request.
         """
-        key = topic, default_topic_queue_nums  # a topic without a route may have the default one
+        key = topic, default_topic_queue_nums  # the default route is another look-up
         return await self._fetching.run(key, lambda: self._fetch(*key))
 
     async def close(self) -> None:
@@ -148,7 +148,7 @@ class Routes:
         try:
             await self.refresh(topic)
         except TopicNotFoundError as missing:
-            if self.known(topic) is not None:  # a send beside this one has found the default meanwhile
+            if self.known(topic) is not None:  # another send has found the default route meanwhile
                 return
             if default_topic_queue_nums is None or topic in self.tables.routes:
                 raise

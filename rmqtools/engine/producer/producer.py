@@ -60,7 +60,7 @@ class Producer(Connected):
     """
 
     __module__ = "rmqtools.aio"
-    _bound_by_themselves = frozenset({"send"})
+    _compare_loops_themselves = frozenset({"send"})
 
     def __init__(self, config: ProducerConfig) -> None:
         check_config(type(self).__name__, config, ProducerConfig)

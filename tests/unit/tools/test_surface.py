@@ -49,12 +49,14 @@ def test_every_public_thing_is_in_a_test(kind):
     nowhere = f"rmqtools.{unknown}" if kind.name == "command-option" else unknown
     refuse(untested(kind))
     if kind.name not in ("name", "event"):
-        assert untested(kind._replace(found=lambda: {nowhere: ""})) == [
-            f"{kind.name} {nowhere} is in no test. Write one that has: {unknown}"
+        names = {nowhere: unknown}
+        if kind.name == "command":
+            apart = f"undrain {'dlq'}"  # tests have both words, never in a row
+            names[f"rmqtools {apart}"] = apart
+        assert untested(kind._replace(found=lambda: dict.fromkeys(names, ""))) == [
+            f"{kind.name} {name} is in no test. Write one that has: {words}"
+            for name, words in sorted(names.items())
         ]
-    if kind.name == "command":
-        apart = f"rmqtools undrain {'dlq'}"  # tests have both words, and never in a row
-        assert len(untested(kind._replace(found=lambda: {apart: ""}))) == 1
 
 
 def test_every_argument_of_a_command_has_a_text():
