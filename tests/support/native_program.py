@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import threading
+import time
 import traceback
 
 TYPE_CHECKING = False  # a type checker takes it as true: typing is not imported at run time
@@ -62,6 +63,20 @@ def send_one(api: "Any", producer: "Any", message: "Any", mode: str, number: int
     return producer.send_orderly(message, number % 4)
 
 
+def send_with_route(api: "Any", producer: "Any", message: "Any", mode: str, number: int) -> "Any":
+    """Send a message; again, for a while, if the library has no route: then it has sent nothing.
+
+    Its look-up ends after three seconds, which a busy machine may need.
+    """
+    ends = time.monotonic() + _SEND_MS / 1000
+    while True:
+        try:
+            return send_one(api, producer, message, mode, number)
+        except Exception as error:
+            if "No route info" not in str(error) or time.monotonic() > ends:
+                raise
+
+
 def send(api: "Any", name_server: str, group: str, topic: str, mode: str, count: str) -> None:
     producer = make_producer(api, group, mode)
     set_name_server(producer, name_server)
@@ -71,7 +86,7 @@ def send(api: "Any", name_server: str, group: str, topic: str, mode: str, count:
     for number in range(int(count)):
         message = api.Message(topic)
         fill(message, number)
-        result = send_one(api, producer, message, mode, number)
+        result = send_with_route(api, producer, message, mode, number)
         say(number=number, status=int(result.status), msgId=result.msg_id)
     producer.shutdown()
 
