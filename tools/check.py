@@ -41,7 +41,7 @@ _MOST_TESTS: Final = 40  # files of tests: more are no quick check
 
 
 class Step(NamedTuple):
-    """A program of the check, and the command that helps if it fails."""
+    """A program of the check, and the command that helps if it fails, unless its output names one."""
 
     name: str
     command: Sequence[str]
@@ -71,7 +71,7 @@ def steps(tests: Sequence[str]) -> list[Step]:
         Step(
             "gates and tests",
             [*run, "-n", "2", "--dist", "loadscope", *files],
-            f"{python} -m tools.surface  # or the command that the failure names",
+            f"{python} -m pytest",
         ),
     ]
 
@@ -132,14 +132,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begin = SYSTEM_CLOCK.monotonic()
     tests, notes = choose(changed_files(parser.parse_args(arguments).since))
     with ThreadPoolExecutor() as pool:
-        failed = [step for step, is_right in pool.map(_run, steps(tests)) if not is_right]
+        failed = [(step, output) for step, output in pool.map(_run, steps(tests)) if output]
     for note in notes:
         print(note)
     seconds = SYSTEM_CLOCK.monotonic() - begin
     outcome = f"{len(failed)} of 4 steps failed" if failed else "passed"
     print(f"make check: {outcome}, {seconds:.0f} s, with the tests of {len(tests)} files beside the gates")
-    for step in failed:
-        print(f"remedy for {step.name}: {step.remedy}")
+    for step, output in failed:
+        print(f"remedy for {step.name}: {remedy(step, output)}")
     print("It leaves out tests on brokers, Spark and Docker, and other files' tests: make unit, make test.")
     return int(bool(failed))
 
@@ -166,11 +166,23 @@ def _is_frame(line: str) -> bool:
     )
 
 
-def _run(step: Step) -> tuple[Step, bool]:
+def remedy(step: Step, output: str) -> str:
+    """Return the commands that failed tests name; else the step's own, with the files of those tests."""
+    files = dict.fromkeys(re.findall(r"^(?:FAILED|ERROR) ([^:\s]+)", output, re.MULTILINE))
+    if not files:
+        return step.remedy
+    named = dict.fromkeys(re.findall(r"\.venv/bin/python -m tools\.\w+(?: --\w+)?", output))
+    return ", ".join(named) or " ".join([step.remedy, *files])
+
+
+def _run(step: Step) -> tuple[Step, str]:
+    """Run a step; return its output if it failed, else nothing."""
     done = subprocess.run(step.command, cwd=ROOT, capture_output=True, text=True)
-    if done.returncode:
-        print(f"--- {step.name}\n{shortened(done.stdout + done.stderr)}", flush=True)
-    return step, done.returncode == 0
+    if not done.returncode:
+        return step, ""
+    output = shortened(done.stdout + done.stderr) or f"exit code {done.returncode}"
+    print(f"--- {step.name}\n{output}", flush=True)
+    return step, output
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
@@ -426,8 +427,27 @@ def surface() -> dict[str, str]:
 
 def released() -> dict[str, str]:
     """Return the public things of the last release."""
-    lines = RELEASED.read_text().splitlines()
+    lines = RELEASED.read_text().splitlines()[1:]
     return dict(re.fullmatch(r"([^(=]*[^(= ])(.*)", line).groups() for line in lines)  # type: ignore[misc,union-attr]
+
+
+def _seal(lines: str) -> str:
+    """Return the first line of the released surface, which holds the digest of the others."""
+    return (
+        f"# Written by make release. Digest of the lines below: {sha256(lines.encode()).hexdigest()[:16]}\n"
+    )
+
+
+def handwritten(text: str) -> list[str]:
+    """Return a line if the text of the released surface is not as :func:`main` wrote it."""
+    head, _, lines = text.partition("\n")
+    where = RELEASED.relative_to(ROOT)
+    remedy = f"run git checkout {where}, and describe the change in CHANGELOG.md, under Unreleased"
+    return (
+        []
+        if f"{head}\n" == _seal(lines)
+        else [f"{where} was changed by hand. Only make release writes it: {remedy}"]
+    )
 
 
 def unannounced(changelog: str, before: dict[str, str], now: dict[str, str]) -> list[str]:
@@ -497,13 +517,15 @@ def unused(settings: Iterable[str]) -> list[str]:
 def main(arguments: list[str]) -> int:
     """Print what is missing; return 1 if anything is."""
     if arguments == ["--release"]:
-        RELEASED.write_text("".join(f"{item}{more}\n" for item, more in sorted(surface().items())))
+        lines = "".join(f"{item}{more}\n" for item, more in sorted(surface().items()))
+        RELEASED.write_text(_seal(lines) + lines)
         return 0
     if arguments == ["--write"]:
         (ROOT / "spark_connector" / "OPTIONS.md").write_text(describe_options())
         return 0
     wrong = [line for kind in KINDS for line in (*missing(kind), *invented(kind), *untested(kind))]
     wrong += unused(_settings())
+    wrong += handwritten(RELEASED.read_text())
     wrong += unannounced(_text("CHANGELOG.md"), released(), surface())
     sys.stdout.write("".join(f"{line}\n" for line in wrong))
     return int(bool(wrong))

@@ -1,6 +1,7 @@
 """Bursts of blocking push consumers: what threads pull arrives once, also where a burst ends early."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -23,7 +24,7 @@ from tests.behaviour.wire import Wire
 from tests.support.bursts import note_sources
 from tests.support.patience import PATIENCE
 
-EACH = 6_000  # messages of each of the two queues
+EACH = 2_000  # messages of each of the two queues
 Place = tuple[int, int]  # queue id, offset
 
 
@@ -82,6 +83,13 @@ class Listener:
             self.heard.append(place)
 
 
+def slow_from(count: int, listener: Listener, reached: threading.Event) -> None:
+    """Say that ``count`` were heard, and take a millisecond for each from there on: many are left."""
+    if len(listener.heard) >= count:
+        reached.set()
+        time.sleep(0.001)
+
+
 def member(site: Site, group: str, topic: str, listener: Listener, **settings) -> PushConsumer:
     config = PushConsumerConfig(
         name_server=site.name_server,
@@ -134,7 +142,7 @@ def test_while_one_call_hangs_all_else_is_consumed(site, wire, topic, group, bac
 
 @pytest.mark.parametrize("orderly", [False, True])
 def test_calls_that_fail_are_made_again_and_no_other(site, topic, group, backlog, orderly):
-    failing = {(number, offset) for number in range(2) for offset in range(1_000, EACH, 1_000)}
+    failing = {(number, offset) for number in range(2) for offset in range(300, EACH, 300)}
     failed: list[Place] = []
 
     def fail(place: Place, count: int) -> None:
@@ -156,7 +164,7 @@ def test_calls_that_fail_are_made_again_and_no_other(site, topic, group, backlog
 @pytest.mark.parametrize("orderly", [False, True])
 def test_a_member_that_closes_in_a_burst_leaves_the_rest_to_the_next(site, topic, group, backlog, orderly):
     reached = threading.Event()
-    first = Listener(lambda *_: reached.set() if len(first.heard) == EACH else None)
+    first = Listener(lambda *_: slow_from(EACH, first, reached))
     second = Listener()
 
     with member(site, group, topic, first, orderly=orderly):
@@ -197,7 +205,7 @@ def _stored(wire: Wire, group: str, topic: str) -> int:
 
 def test_suspend_ends_a_burst_and_resume_begins_another(site, topic, group, backlog):
     reached = threading.Event()
-    listener = Listener(lambda *_: reached.set() if len(listener.heard) == EACH // 2 else None)
+    listener = Listener(lambda *_: slow_from(EACH // 2, listener, reached))
 
     with member(site, group, topic, listener) as consumer:
         assert reached.wait(PATIENCE)

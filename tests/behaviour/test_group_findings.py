@@ -15,6 +15,7 @@ from rmqtools.allocate import AllocateAveragely, AllocateByPins, Pins
 from rmqtools.cli import app
 from rmqtools.cli.exporter.metrics import ClusterCollector
 from rmqtools.cli.top.sampler import Sampler
+from rmqtools.policy import group_check
 from tests.behaviour.site import Site, until
 
 KINDS = {"topic_missing", "queues_unreadable"}
@@ -27,8 +28,9 @@ Found = Counter[tuple[str, str]]
 
 
 @pytest.fixture
-def broken(site: Site, group: str) -> Iterator[str]:
+def broken(site: Site, group: str, monkeypatch) -> Iterator[str]:
     """A group: a topic is misspelt, a queue cannot be read, strategies differ, a pinned machine is absent."""
+    monkeypatch.setattr(group_check, "SETTLE_SECONDS", 0.5)  # nobody joins or leaves while the tools look
     topic = site.new_topic(queues=3)
     site.admin.create_topic(topic, read_queue_nums=2, write_queue_nums=3, broker_names=[site.broker])
     with ExitStack() as stack:

@@ -58,7 +58,7 @@ public final class Consumer {
         failures = new AtomicInteger(Integer.parseInt(option("--fail", "0")));
         consumer = new DefaultMQPushConsumer(arguments.get(1));
         consumer.setNamesrvAddr(arguments.get(0));
-        consumer.setMqClientApiTimeout(10_000);
+        consumer.setMqClientApiTimeout(30_000);
         consumer.setInstanceName(option("--instance", "java-" + ProcessHandle.current().pid()));
         consumer.setClientIP(option("--ip", consumer.getClientIP()));
         consumer.setAllocateMessageQueueStrategy(strategy(option("--strategy", "AVG")));

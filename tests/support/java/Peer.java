@@ -90,8 +90,8 @@ public final class Peer {
         DefaultMQProducer producer = new DefaultMQProducer("java-peer-" + compress);
         producer.setNamesrvAddr(nameServer);
         producer.setInstanceName("java-peer-" + compress);
-        producer.setMqClientApiTimeout(10_000);
-        producer.setSendMsgTimeout(10_000);
+        producer.setMqClientApiTimeout(30_000);
+        producer.setSendMsgTimeout(30_000);
         producer.setCompressMsgBodyOverHowmuch(compress == null ? Integer.MAX_VALUE : 1);
         if (compress != null) {
             producer.setCompressType(CompressionType.valueOf(compress));

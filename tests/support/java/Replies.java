@@ -32,7 +32,7 @@ final class Replies {
         DefaultMQProducer producer = startProducer(nameServer, "java-peer-answer");
         CountDownLatch left = new CountDownLatch(count);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("java-peer-answer-" + topic);
-        consumer.setMqClientApiTimeout(10_000);
+        consumer.setMqClientApiTimeout(30_000);
         consumer.setNamesrvAddr(nameServer);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
@@ -65,7 +65,7 @@ final class Replies {
     private static DefaultMQProducer startProducer(String nameServer, String group) throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer(group);
         producer.setNamesrvAddr(nameServer);
-        producer.setMqClientApiTimeout(10_000);
+        producer.setMqClientApiTimeout(30_000);
         producer.start();
         return producer;
     }

@@ -27,8 +27,8 @@ final class Transactions implements TransactionListener {
         Transactions listener = new Transactions(LocalTransactionState.valueOf(checkState));
         TransactionMQProducer producer = new TransactionMQProducer(group);
         producer.setNamesrvAddr(nameServer);
-        producer.setMqClientApiTimeout(10_000);
-        producer.setSendMsgTimeout(10_000);
+        producer.setMqClientApiTimeout(30_000);
+        producer.setSendMsgTimeout(30_000);
         producer.setTransactionListener(listener);
         producer.start();
         for (String line : lines) {

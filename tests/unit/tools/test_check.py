@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from tools.check import GATES, ROOT, choose, find_tests, shortened, steps
+from tools.check import GATES, ROOT, choose, find_tests, remedy, shortened, steps
 
 
 @pytest.mark.parametrize(
@@ -80,3 +80,14 @@ def test_the_reasons_of_failed_tests_are_shown_once_and_without_the_way_to_them(
         *OUTPUT.splitlines()[-4:],
     ]
     assert shortened("a.py:1: error: no such name\n") == "a.py:1: error: no such name\n"
+
+
+def test_the_remedy_of_failed_tests_is_the_command_that_they_name_or_else_to_run_them_again():
+    tests, style = steps([])[-1], steps([])[1]
+    named = OUTPUT.replace("run this", "run .venv/bin/python -m tools.surface --write")
+
+    assert remedy(tests, shortened(named)) == ".venv/bin/python -m tools.surface --write"
+    assert remedy(tests, shortened(OUTPUT)) == (
+        ".venv/bin/python -m pytest tests/unit/test_one.py tests/unit/test_two.py"
+    )
+    assert remedy(style, "a.py:1:1: F401") == style.remedy

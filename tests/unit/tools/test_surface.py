@@ -5,7 +5,7 @@ import pytest
 from tools import surface
 from tools.site_pages import every_command
 from tools.sources import ROOT
-from tools.surface import KINDS, invented, missing, released, unannounced, untested, unused
+from tools.surface import KINDS, handwritten, invented, missing, released, unannounced, untested, unused
 
 pytestmark = pytest.mark.process  # it reads all sources, for seconds
 
@@ -80,6 +80,15 @@ def test_every_setting_is_used():
 
 def test_every_change_of_the_public_surface_is_in_the_changelog():
     refuse(unannounced((ROOT / "CHANGELOG.md").read_text(), released(), surface.surface()))
+
+
+def test_the_released_surface_is_as_the_release_wrote_it():
+    text = surface.RELEASED.read_text()
+    refuse(handwritten(text))
+
+    (wrong,) = handwritten(text + "setting ProducerConfig.pace = 1\n")
+    assert "changed by hand" in wrong
+    assert "run git checkout tools/released_surface.txt" in wrong
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
