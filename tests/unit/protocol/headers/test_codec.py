@@ -46,10 +46,15 @@ def test_none_is_left_out_and_booleans_are_words():
 
 def test_enumerations_travel_by_name():
     header = SearchOffsetRequestHeader(topic="T", queue_id=0, timestamp=1, boundary_type=BoundaryType.UPPER)
-    fields = encode_header(header)
 
-    assert fields["boundaryType"] == "UPPER"
-    assert decode_header(SearchOffsetRequestHeader, fields | {"boundaryType": "upper"}) == header
+    assert encode_header(header)["boundaryType"] == "UPPER"
+
+
+@pytest.mark.parametrize(("text", "member"), [("upper", BoundaryType.UPPER), ("MIDDLE", None), ("", None)])
+def test_the_name_of_an_enumeration_is_read_in_any_case_and_an_unknown_one_as_none(text, member):
+    fields = {"topic": "T", "queueId": "0", "timestamp": "1", "boundaryType": text}
+
+    assert decode_header(SearchOffsetRequestHeader, fields).boundary_type == member
 
 
 def test_unknown_fields_are_passed_over():

@@ -1,6 +1,8 @@
+import array
 import struct
 import tracemalloc
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -117,3 +119,16 @@ def test_memory_stays_within_one_frame_however_much_is_fed():
 def test_a_header_too_long_for_its_length_is_refused():
     with pytest.raises(ProtocolError):
         encode_frame(0, bytes(1 << 24), b"")
+
+
+def test_a_frame_of_a_view_on_wide_items_is_that_of_its_bytes():
+    wide: Any = memoryview(array.array("q", range(16)))
+
+    assert encode_frame(0, b"{}", wide) == encode_frame(0, b"{}", wide.tobytes())
+
+
+def test_a_decoder_fed_a_view_on_wide_items_reads_its_bytes():
+    stream = encode_frame(0, b"{}", bytes(6))
+    assert len(stream) % 8 == 0
+
+    assert FrameDecoder().feed(memoryview(stream).cast("q")) == [Frame(0, b"{}", bytes(6))]
