@@ -10,7 +10,7 @@ from rmqtools.errors import (
     TopicNotFoundError,
 )
 from rmqtools.model.result import Outcome
-from rmqtools.policy.retry import attempt_timeout, may_retry, may_send_again, outcome_of
+from rmqtools.policy.retry import SendLoop, attempt_timeout, may_retry, may_send_again, outcome_of
 
 
 def refused(code: int) -> BrokerError:
@@ -59,3 +59,7 @@ def test_look_ups_try_again_when_nobody_answered_or_the_broker_was_busy(error, a
 
 def test_an_attempt_takes_half_of_what_is_left_and_the_last_one_all():
     assert [attempt_timeout(3.0, 3), attempt_timeout(1.5, 2), attempt_timeout(0.75, 1)] == [1.5, 0.75, 0.75]
+
+
+def test_the_first_attempt_avoids_nobody():
+    assert SendLoop(3).last_broker_name is None
