@@ -456,6 +456,8 @@ def test_offsets_beyond_the_ends_of_a_topic_are_one_finding():
     assert "offset 9 of queue T a:0 is beyond its end 3; the same of 3 queues (T a:1, " in finding.text
 
 
+# Findings that half of a rebalance makes: they count once they have lasted
+
 UNOWNED = Finding(FindingKind.QUEUE_UNOWNED, "nobody owns it", queues=tuple(QUEUES[:1]))
 OTHER = Finding(FindingKind.QUEUE_UNOWNED, "nobody owns it", queues=tuple(QUEUES[1:]))
 FAILS = Finding(FindingKind.MEMBER_FAILS, "it fails", "10.0.0.1@one")

@@ -123,6 +123,9 @@ def test_a_message_tried_too_often_is_given_up_when_it_is_twice_as_old_as_the_lo
     assert exhausted_delay(14400.1) is None
 
 
+# Messages whose body cannot be read
+
+
 def messages(kinds: str) -> list[MessageExt]:
     """One for each letter: g for a good message, c for a corrupt one."""
     found = [stored().with_values(queue_offset=offset) for offset, _ in enumerate(kinds)]

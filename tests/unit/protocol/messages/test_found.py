@@ -133,6 +133,8 @@ def test_starts_end_in_front_of_an_impossible_size(size):
     assert whole_starts(first + bytes(broken), base=100) == [100]
 
 
+# Bodies that grow: decoded portion by portion, and refused above the reader's limit
+
 KINDS = [COMPRESSED | kind.sys_flag for kind in CompressionType]
 
 

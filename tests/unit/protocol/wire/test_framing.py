@@ -135,6 +135,8 @@ def test_a_decoder_fed_a_view_on_wide_items_reads_its_bytes():
     assert FrameDecoder().feed(memoryview(stream).cast("q")) == [Frame(0, b"{}", bytes(6))]
 
 
+# Frames larger than the decoder's buffer: their bodies have memory of their own
+
 MIB = 1024 * 1024
 LENGTHS = st.sampled_from([0, 3, ROOM_BYTES - 10, ROOM_BYTES, ROOM_BYTES + 1, 3 * ROOM_BYTES])
 LARGE_FRAMES = st.lists(
