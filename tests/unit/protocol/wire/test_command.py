@@ -1,6 +1,7 @@
 import contextlib
 import json
 import struct
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -107,7 +108,7 @@ def test_text_that_is_no_unicode_is_refused():
         encode_command(RemotingCommand(1, {"a": "\ud800"}))
 
 
-UNKNOWN_VALUES = {
+UNKNOWN_VALUES: dict[str, tuple[str, Any, list[Any]]] = {
     "code": ("code", 9999, [9999]),
     "language": ("language", None, ["COBOL", "", "java", None, 3, 2.5, True, ["JAVA"], {"name": "JAVA"}]),
     "version": ("version", 0, [None, "V5_9_9", 2**31, -(2**40), 1.5, True, [], {}]),
