@@ -19,7 +19,7 @@ from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue, java_order
 from rmqtools.policy.allocate.by_consistent_hash import consistent_hash
 from rmqtools.policy.allocate.share import share_ordered
-from tests.contract.vector_spec import ERROR_OF_JAVA, Case, Spec, null_if_empty, outcome
+from tests.contract.vector_spec import ERROR_OF_JAVA, Case, Spec, null_if_empty, outcome, show_queues
 
 _ERRORS = {"java.lang.IllegalArgumentException": ConfigError}
 _OUTSIDER = "outsider@1"
@@ -100,10 +100,6 @@ def consistent_hash_md5(case: Case) -> Case:
 
 def make_queues(given: list[list[Any]] | None) -> list[MessageQueue] | None:
     return None if given is None else [MessageQueue(*queue) for queue in given]
-
-
-def show_queues(queues: list[MessageQueue]) -> list[list[Any]]:
-    return [[queue.topic, queue.broker_name, queue.queue_id] for queue in queues]
 
 
 _OPTIONS = {"consumeridcs": "consumer_idcs", "virtualNodes": "virtual_nodes"}

@@ -1,6 +1,6 @@
 """Adapters of the vectors about consumers: subscriptions, where a queue begins, a broker's assignment."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rmqtools.errors import ConfigError, ProtocolError
@@ -9,7 +9,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.assignment import plan_assignment, pop_init_mode
 from rmqtools.policy.start_offset import StartAt, checked_offset, start_offset
 from rmqtools.policy.subscription import build_subscription
-from tests.contract.vector_spec import Case, Spec, outcome
+from tests.contract.vector_spec import Case, Spec, outcome, show_queues
 
 
 def subscription(case: Case) -> Case:
@@ -71,7 +71,9 @@ class AssignedMember:
         self.started += started
         self.started_pop += plan.add_pop
         if dropped or started or plan.drop_pop or plan.add_pop:
-            self.changes.append({"topic": topic, "mqAll": None, "mqDivided": triples(plan.assigned)})
+            self.changes.append(
+                {"topic": topic, "mqAll": None, "mqDivided": show_queues(sorted(plan.assigned))}
+            )
         return plan.assigned == {queue for queue in self.pull | self.pop if queue.topic == topic}
 
 
@@ -80,19 +82,17 @@ def show_assignment(given: Case) -> MessageQueueAssignment:
     return MessageQueueAssignment(message_queue=queue and MessageQueue(*queue), mode=given["mode"])
 
 
-def triples(queues: Iterable[MessageQueue]) -> list[list[Any]]:
-    return [[queue.topic, queue.broker_name, queue.queue_id] for queue in sorted(queues)]
-
-
 def assignment(case: Case) -> Case:
     member = AssignedMember(case)
     mode = pop_init_mode(ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET)
     return {
         "balanced": member.rebalance(case["assignments"]),
-        "tableAfter": triples(member.pull),
-        "popTableAfter": triples(member.pop),
-        "pullRequests": [{"queue": queue, "nextOffset": 0} for queue in triples(member.started)],
-        "popRequests": [{"queue": queue, "initMode": mode} for queue in triples(member.started_pop)],
+        "tableAfter": show_queues(sorted(member.pull)),
+        "popTableAfter": show_queues(sorted(member.pop)),
+        "pullRequests": [{"queue": queue, "nextOffset": 0} for queue in show_queues(sorted(member.started))],
+        "popRequests": [
+            {"queue": queue, "initMode": mode} for queue in show_queues(sorted(member.started_pop))
+        ],
         "subscriptionsAfter": sorted(member.subscribed),
         "messageQueueChanged": member.changes,
     }

@@ -11,7 +11,7 @@ from rmqtools.model.route import MASTER_ID, Perm
 from rmqtools.protocol.messages import stored as messages
 from rmqtools.protocol.messages.compression import CompressionType
 from rmqtools.protocol.messages.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
-from tests.contract.vector_spec import Case, Spec, outcome
+from tests.contract.vector_spec import Case, Spec, outcome, show_queues
 
 
 def members(enum: type[Enum]) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def group_topics(case: Case) -> Case:
 def queue_order(case: Case) -> Case:
     queues = sorted(MessageQueue(*queue) for queue in case["in"])
     return {
-        "sorted": [[queue.topic, queue.broker_name, queue.queue_id] for queue in queues],
+        "sorted": show_queues(queues),
         "strings": [str(queue) for queue in queues],
     }
 

@@ -12,7 +12,7 @@ from rmqtools.engine.group.rebalance import Rebalance
 from rmqtools.model.group import ConsumeType
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.member_list import MemberList
-from tests.contract.vector_spec import Case, Spec
+from tests.contract.vector_spec import Case, Spec, show_queues
 from tests.support.clock import ManualClock
 from tests.support.fake import Fake
 
@@ -71,10 +71,11 @@ class _ScriptedHolder(Fake):
     def answers(self) -> Case:
         """What it was asked, as the vectors write it."""
         return {
-            "removeAsked": _show(self.released),
-            "dirtyOffsetRemoved": _show(self.forgotten),
+            "removeAsked": show_queues(sorted(self.released)),
+            "dirtyOffsetRemoved": show_queues(sorted(self.forgotten)),
             "pullRequests": [
-                {"queue": _parts(queue), "nextOffset": offset} for queue, offset in sorted(self.started)
+                {"queue": show_queues([queue])[0], "nextOffset": offset}
+                for queue, offset in sorted(self.started)
             ],
             "messageQueueChanged": self.changes,
         }
@@ -126,7 +127,9 @@ class _ScriptedHolder(Fake):
     def queues_changed(
         self, topic: str, all_queues: Collection[MessageQueue], mine: Collection[MessageQueue]
     ) -> None:
-        self.changes.append({"topic": topic, "mqAll": _show(all_queues), "mqDivided": _show(mine)})
+        self.changes.append(
+            {"topic": topic, "mqAll": show_queues(sorted(all_queues)), "mqDivided": show_queues(sorted(mine))}
+        )
 
 
 def rebalance(case: Case) -> Case:
@@ -162,16 +165,8 @@ def _queue(parts: Sequence[Any]) -> MessageQueue:
     return MessageQueue(*parts)
 
 
-def _parts(queue: MessageQueue) -> list[Any]:
-    return [queue.topic, queue.broker_name, queue.queue_id]
-
-
 def _name(queue: MessageQueue) -> str:
-    return "/".join(map(str, _parts(queue)))
-
-
-def _show(queues: Collection[MessageQueue]) -> list[list[Any]]:
-    return [_parts(queue) for queue in sorted(queues)]
+    return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"
 
 
 SPECS = {

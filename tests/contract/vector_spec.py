@@ -5,11 +5,12 @@ element). A path to an object or a list means all of it.
 """
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from rmqtools.errors import MessageRejectedError, ProtocolError, RocketMQError
+from rmqtools.model.queue import MessageQueue
 
 Case = dict[str, Any]
 Adapter = Callable[[Case], Any]
@@ -84,6 +85,11 @@ def outcome(function: Callable[..., Any], *arguments: Any, **named: Any) -> Case
         if error.obj is not None:
             raise
         return {"error": TypeError.__name__}  # Python's other class for what Java calls a null pointer
+
+
+def show_queues(queues: Iterable[MessageQueue]) -> list[list[Any]]:
+    """Queues as the vectors write them."""
+    return [[queue.topic, queue.broker_name, queue.queue_id] for queue in queues]
 
 
 def or_none(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:

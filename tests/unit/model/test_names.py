@@ -4,28 +4,10 @@ from rmqtools.model.names import (
     HEARTBEAT_SYNCER_TOPIC,
     is_system_topic,
     namespace_of,
-    retry_topic,
     with_namespace,
     without_namespace,
     without_this_namespace,
 )
-
-NAMES = ["T", "%RETRY%g", "%DLQ%g", "a_b-c", "TBW102", "rmq_sys_TRACE_DATA_x", "CID_RMQ_SYS_x"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_namespace_comes_off_as_it_went_on(name):
-    assert without_this_namespace(with_namespace(name, "INST"), "INST") == name
-    assert without_namespace(with_namespace(name, "INST")) == name
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_wrapping_twice_is_wrapping_once(name):
-    assert with_namespace(with_namespace(name, "INST"), "INST") == with_namespace(name, "INST")
-
-
-def test_prefixes_stay_in_front_of_the_namespace():
-    assert with_namespace(retry_topic("g"), "INST") == "%RETRY%INST%g"
 
 
 def test_another_namespace_stays():

@@ -30,13 +30,6 @@ def plan(assignments, topic="T", **held):
     return plan_assignment(topic, "g", assignments=assignments, **held)
 
 
-def test_what_is_held_and_not_assigned_is_dropped_and_the_rest_added():
-    made = plan(pull(Q[1]) + pop(Q[2], Q[3]), popped=[Q[0], Q[3]])
-
-    assert made.pull == (Q[1],)
-    assert (made.drop_pop, made.add_pop) == ((Q[0],), (Q[2],))
-
-
 def test_queues_of_other_topics_are_left_alone():
     assert plan([], popped=[OTHER]).drop_pop == ()
 
@@ -47,33 +40,8 @@ def test_an_expired_queue_is_dropped_and_added_again():
     assert (made.drop_pop, made.add_pop) == ((Q[1],), (Q[1],))
 
 
-def test_an_assignment_without_queue_says_nothing():
-    made = plan([MessageQueueAssignment(message_queue=None, mode="POP"), *pull(Q[0])])
-
-    assert (made.assigned, made.subscribe) == ({Q[0]}, "%RETRY%g_T")
-
-
-@pytest.mark.parametrize(
-    ("assignments", "subscribe", "unsubscribe"),
-    [
-        (pull(Q[0]), "%RETRY%g_T", None),
-        (pop(Q[0]), None, "%RETRY%g_T"),
-        (pull(Q[0]) + pop(Q[1]), None, None),
-        ([], None, None),
-    ],
-)
-def test_the_retry_topic_of_popping_is_subscribed_to_while_all_is_pulled(assignments, subscribe, unsubscribe):
-    made = plan(assignments)
-
-    assert (made.subscribe, made.unsubscribe) == (subscribe, unsubscribe)
-
-
 def test_a_retry_topic_has_no_retry_topic():
     assert plan(pull(MessageQueue("%RETRY%g", "a", 0)), topic="%RETRY%g").subscribe is None
-
-
-def test_a_mode_that_is_not_known_is_pulled():
-    assert plan([MessageQueueAssignment(message_queue=Q[0], mode="NEW")]).pull == (Q[0],)
 
 
 @pytest.mark.process
@@ -101,3 +69,22 @@ def test_a_broker_is_asked_only_where_nothing_forbids_it(configured, orderly, br
 
 def test_popping_begins_at_the_first_message_or_with_new_ones():
     assert [pop_init_mode(where) for where in ConsumeFromWhere] == [1, 0, 1]
+
+
+def test_a_mode_that_is_not_known_is_pulled():
+    assert plan([MessageQueueAssignment(message_queue=Q[0], mode="NEW")]).pull == (Q[0],)
+
+
+@pytest.mark.parametrize(
+    ("assignments", "subscribe", "unsubscribe"),
+    [
+        (pull(Q[0]), "%RETRY%g_T", None),
+        (pop(Q[0]), None, "%RETRY%g_T"),
+        (pull(Q[0]) + pop(Q[1]), None, None),
+        ([], None, None),
+    ],
+)
+def test_the_retry_topic_of_popping_is_subscribed_to_while_all_is_pulled(assignments, subscribe, unsubscribe):
+    made = plan(assignments)
+
+    assert (made.subscribe, made.unsubscribe) == (subscribe, unsubscribe)

@@ -8,6 +8,7 @@ from rmqtools.allocate import NO_PINS, Pins
 from rmqtools.model.group_view import (
     BrokerSubscription,
     DeadLetters,
+    Finding,
     FindingKind,
     GroupLimits,
     GroupMember,
@@ -19,7 +20,7 @@ from rmqtools.model.group_view import (
 )
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.running_info import ConsumeStatus, ProcessQueueInfo
-from rmqtools.policy.group_check import check_group, pin_obstacles
+from rmqtools.policy.group_check import SETTLE_SECONDS, Settling, check_group, pin_obstacles
 
 QUEUES = [MessageQueue("T", broker_name, queue_id) for broker_name in "ab" for queue_id in (0, 1)]
 RETRY = MessageQueue("%RETRY%g", "a", 0)
@@ -453,3 +454,31 @@ def test_offsets_beyond_the_ends_of_a_topic_are_one_finding():
 
     assert finding.queues == tuple(QUEUES)
     assert "offset 9 of queue T a:0 is beyond its end 3; the same of 3 queues (T a:1, " in finding.text
+
+
+# Findings that half of a rebalance makes: they count once they have lasted
+
+UNOWNED = Finding(FindingKind.QUEUE_UNOWNED, "nobody owns it", queues=tuple(QUEUES[:1]))
+OTHER = Finding(FindingKind.QUEUE_UNOWNED, "nobody owns it", queues=tuple(QUEUES[1:]))
+FAILS = Finding(FindingKind.MEMBER_FAILS, "it fails", "10.0.0.1@one")
+
+
+def test_what_is_no_part_of_a_rebalance_counts_at_once():
+    assert Settling().lasting("g", [FAILS], now=0.0) == ((FAILS,), 0.0)
+
+
+def test_a_queue_without_an_owner_counts_once_it_has_lasted():
+    settling = Settling()
+
+    assert settling.lasting("g", [UNOWNED, FAILS], now=0.0) == ((FAILS,), SETTLE_SECONDS)
+    assert settling.lasting("g", [UNOWNED], now=1.0) == ((), SETTLE_SECONDS - 1.0)
+    assert settling.lasting("g", [UNOWNED], now=SETTLE_SECONDS) == ((UNOWNED,), 0.0)
+
+
+def test_other_queues_other_groups_and_a_gap_begin_anew():
+    settling = Settling()
+    settling.lasting("g", [UNOWNED], now=0.0)
+
+    assert settling.lasting("other", [UNOWNED], now=9.0) == ((), SETTLE_SECONDS)
+    assert settling.lasting("g", [OTHER], now=9.0) == ((), SETTLE_SECONDS)
+    assert settling.lasting("g", [UNOWNED], now=99.0) == ((), SETTLE_SECONDS)

@@ -85,12 +85,6 @@ def test_equal_args_give_the_same_queue_also_after_pickling(arg, count):
     )
 
 
-def test_many_args_reach_every_queue():
-    assert {SelectMessageQueueByHash()(queues(8), MESSAGE, f"order-{n}") for n in range(100)} == set(
-        queues(8)
-    )
-
-
 @given(ARGS)
 def test_a_machine_room_takes_queues_of_its_own_brokers_only(arg):
     index = java_index(java_hash_code(arg), len(ROOM_1))

@@ -5,20 +5,6 @@ from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue
 from tests.unit.policy.allocate.groups import shares_of
 
-QUEUES = [MessageQueue("T", f"r{room}@b", number) for room in (1, 2) for number in range(5)]
-
-
-def test_what_does_not_divide_evenly_comes_from_the_end():
-    owned = shares_of(AllocateByMachineRoom(["r1"]), QUEUES, ["m1", "m2", "m3"])
-
-    assert [[queue.queue_id for queue in mine] for mine in owned.values()] == [[0, 3], [1, 4], [2]]
-
-
-def test_queues_of_other_rooms_are_nobodys():
-    owned = shares_of(AllocateByMachineRoom({"r2", "r9"}), QUEUES, ["m1", "m2"])
-
-    assert {queue.broker_name for mine in owned.values() for queue in mine} == {"r2@b"}
-
 
 def test_one_text_is_not_several_rooms():
     with pytest.raises(ConfigError, match="want several rooms"):

@@ -2,7 +2,6 @@ import pytest
 
 from rmqtools.allocate import (
     AllocateAveragely,
-    AllocateAveragelyByCircle,
     AllocateMachineRoomNearby,
     RoomByPrefix,
 )
@@ -17,28 +16,6 @@ def queues_of(*broker_names):
 
 def show(owned):
     return {member: [f"{q.broker_name}/{q.queue_id}" for q in queues] for member, queues in owned.items()}
-
-
-def test_members_take_the_queues_of_their_room_and_all_share_those_of_a_deserted_one():
-    owned = shares_of(
-        AllocateMachineRoomNearby(), queues_of("r1-a", "r2-a", "r9-a"), ["r1-x", "r2-x", "r2-y"]
-    )
-
-    assert show(owned) == {
-        "r1-x": ["r1-a/0", "r1-a/1", "r9-a/0"],
-        "r2-x": ["r2-a/0", "r9-a/1"],
-        "r2-y": ["r2-a/1"],
-    }
-
-
-def test_the_own_room_comes_first_then_the_deserted_ones_by_name():
-    owned = shares_of(AllocateMachineRoomNearby(), queues_of("r3-a", "r1-a", "r2-a"), ["r2-x"])
-
-    assert [name.partition("/")[0] for name in show(owned)["r2-x"][::2]] == ["r2-a", "r1-a", "r3-a"]
-
-
-def test_the_name_holds_the_inner_ones_name():
-    assert AllocateMachineRoomNearby(AllocateAveragelyByCircle()).name == "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE"
 
 
 def test_the_separator_of_rooms_can_be_another():

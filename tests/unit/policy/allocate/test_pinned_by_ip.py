@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rmqtools.allocate import AllocateByConsistentHash, AllocatePinnedByIp, client_address
 from rmqtools.errors import ConfigError
-from tests.unit.policy.allocate.groups import CLASSIC_QUEUES, any_members, any_queues, shares_of, show_shares
+from tests.unit.policy.allocate.groups import CLASSIC_QUEUES, any_members, any_queues, shares_of
 
 MEMBERS = ["10.0.0.1@1", "10.0.0.11@1", "10.0.1.1@1"]
 addresses = st.ip_addresses()
@@ -73,12 +73,6 @@ def test_members_without_an_address_are_not_pinned():
     members = ["10.0.0.1", "10.0.0.1@1", "host@1"]
 
     assert owners(AllocatePinnedByIp(["0.0.0.0/0"], when_absent="nobody"), members) == ["10.0.0.1@1"]
-
-
-def test_pinned_members_share_the_queues_as_if_they_were_alone():
-    strategy = AllocatePinnedByIp(["10.0.0.2", "10.0.0.4"], when_absent="nobody")
-
-    assert show_shares(strategy) == ["", "a0 a1 a2 b0 b1", "", "b2 c0 c1 c2"]
 
 
 def test_the_inner_strategy_sees_pinned_members_only():

@@ -22,7 +22,6 @@ from rmqtools.allocate import (
 from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue
 from tests.unit.policy.allocate.groups import (
-    CLASSIC_MEMBERS,
     CLASSIC_QUEUES,
     GROUP,
     RoomOfInstance,
@@ -80,14 +79,6 @@ def test_shares_do_not_depend_on_the_order_of_the_lists(name, queues, members, d
     assert shares_of(COMPLETE[name], *shuffled) == shares_of(COMPLETE[name], queues, members)
 
 
-@pytest.mark.parametrize("name", ["avg", "circle"])
-@given(queues=any_queues, members=any_members)
-def test_the_averaging_strategies_differ_by_one_queue_at_most(name, queues, members):
-    sizes = {len(mine) for mine in shares_of(COMPLETE[name], queues, members).values()}
-
-    assert max(sizes) - min(sizes) <= 1
-
-
 @pytest.mark.parametrize("strategy", (COMPLETE | PARTIAL).values(), ids=COMPLETE | PARTIAL)
 def test_a_strategy_is_a_value_that_survives_pickling(strategy):
     copied = pickle.loads(pickle.dumps(strategy))
@@ -109,32 +100,11 @@ def test_a_strategy_gets_both_lists_sorted_as_java_sorts_them():
     ]
 
 
-def test_queues_sort_by_number_not_by_text():
-    queues = [MessageQueue("T", "b", 10), MessageQueue("T", "b", 9)]
-
-    assert share(AllocateAveragely(), GROUP, "m", queues, ["m"]) == queues[::-1]
-
-
-def test_the_answer_keeps_the_order_of_the_strategy():
-    assert share(Recorder([]), GROUP, "m", CLASSIC_QUEUES, ["m"]) == CLASSIC_QUEUES[::-1]
-
-
 def test_queues_that_are_not_among_those_given_are_left_out():
     elsewhere = replace(CLASSIC_QUEUES[0], topic="ANOTHER")
     strategy = AllocateByConfig([elsewhere, CLASSIC_QUEUES[1]])
 
     assert share(strategy, GROUP, "m", CLASSIC_QUEUES, ["m"]) == [CLASSIC_QUEUES[1]]
-
-
-@pytest.mark.parametrize("strategy", [Recorder([]), PARTIAL["config"]], ids=["user", "config"])
-def test_a_member_that_is_not_listed_gets_nothing(strategy):
-    assert share(strategy, GROUP, "10.0.0.9@1", CLASSIC_QUEUES, CLASSIC_MEMBERS) == []
-
-
-def test_of_a_member_listed_twice_the_second_share_is_nobodys():
-    owned = shares_of(AllocateAveragely(), CLASSIC_QUEUES, ["a", "a", "b"])
-
-    assert owned == {"a": CLASSIC_QUEUES[:3], "b": CLASSIC_QUEUES[6:]}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from rmqtools.errors import ProtocolError
 from rmqtools.protocol.messages.message_id import (
     UniqueIdGenerator,
-    format_offset_msg_id,
     month_bounds_ms,
     parse_id_process,
     parse_offset_msg_id,
@@ -28,11 +27,6 @@ def time_zone(request, monkeypatch):
 
 def local_ms(*moment):
     return int(datetime(*moment).timestamp() * 1000)
-
-
-@given(st.integers(-(1 << 63), (1 << 63) - 1), st.sampled_from(["10.0.0.1:10911", "[2001:db8::1]:10911"]))
-def test_an_offset_id_names_host_and_offset(offset, host):
-    assert parse_offset_msg_id(format_offset_msg_id(host, offset)) == (host, offset)
 
 
 @given(text=st.text("0123456789abcdefABCDEFGxyz \u0661", max_size=60))

@@ -6,7 +6,7 @@ from rmqtools.errors import ProtocolError
 from rmqtools.model.block import MessageBlock
 from rmqtools.protocol.messages.found import Found
 from rmqtools.protocol.messages.stored_block import decode_block_portions
-from tests.unit.arrow.stored_messages import QUEUE, Stored, block_of, inner_batch, properties_of
+from tests.unit.arrow.stored_messages import QUEUE, Stored, block_of, inner_batch
 
 
 def the_portion(block: MessageBlock) -> Found:
@@ -53,9 +53,3 @@ def test_a_message_that_cannot_be_read_is_named_with_its_place():
 
     with pytest.raises(ProtocolError, match=rf"queue offset 8 of .*{QUEUE.topic}.* cannot be decoded"):
         the_portion(block)
-
-
-def test_tags_are_those_of_the_message():
-    (message,) = the_portion(block_of([Stored(properties=properties_of(TAGS="red"))])).messages
-
-    assert message.tags == "red"

@@ -1,7 +1,3 @@
-import base64
-import hashlib
-import hmac
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,18 +8,6 @@ from tests.unit.protocol.messages.stored_cases import TEXTS
 SIGNER = AclSigner("ak", "secret", "token")
 ADDED = {"AccessKey", "SecurityToken", "Signature"}
 FIELDS = st.dictionaries(TEXTS.filter(lambda name: name not in ADDED), TEXTS, max_size=4)
-
-
-def test_the_signature_is_hmac_sha1_over_the_values_in_order_of_their_names_and_the_body():
-    signed = SIGNER.sign(RemotingCommand(10, {"b": "2", "a": "1", "Z": "0"}, b"body"))
-
-    content = b"ak" + b"token" + b"0" + b"1" + b"2" + b"body"
-    digest = hmac.new(b"secret", content, hashlib.sha1).digest()
-    assert signed.ext_fields["Signature"] == base64.b64encode(digest).decode()
-
-
-def test_without_security_token_none_is_sent():
-    assert set(AclSigner("ak", "secret").sign(RemotingCommand(10)).ext_fields) == {"AccessKey", "Signature"}
 
 
 @given(FIELDS, st.binary(max_size=20))

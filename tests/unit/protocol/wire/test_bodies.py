@@ -1,4 +1,6 @@
+import gc
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -139,6 +141,31 @@ def test_a_message_model_without_name_here_still_fits():
     data = b'{"messageModel":"FROM_THE_FUTURE"}'
 
     assert bodies.parse_consumer_connection(data).message_model == "FROM_THE_FUTURE"
+
+
+def remembered_route(number: int, length: int) -> bytes:
+    return b'{"orderTopicConf":"%d:%s"}' % (number, b"x" * length)
+
+
+def test_a_route_read_again_is_the_same_value():
+    first, again = (bodies.parse_topic_route(remembered_route(1, 100)) for _ in range(2))
+
+    assert first is again
+
+
+@pytest.mark.process  # it works for seconds
+@pytest.mark.parametrize(
+    ("count", "length"), [pytest.param(50, 2_000_000, id="large"), pytest.param(5_000, 10_000, id="small")]
+)
+def test_remembered_routes_take_a_bounded_amount_of_memory(count, length):
+    gc.collect()
+    tracemalloc.start()
+    for number in range(count):
+        bodies.parse_topic_route(remembered_route(number, length))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert kept < 20_000_000
 
 
 @pytest.mark.parametrize("parse", PARSERS, ids=lambda parse: parse.__name__)

@@ -1,6 +1,7 @@
 import contextlib
 import json
 import struct
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -9,7 +10,15 @@ from hypothesis import strategies as st
 from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import LanguageCode, RequestCode, ResponseCode, SerializeType
 from rmqtools.protocol.headers.offset import GetMaxOffsetRequestHeader
-from rmqtools.protocol.wire.command import RemotingCommand, decode_command, encode_command, request, response
+from rmqtools.protocol.wire.command import (
+    MAX_FIELDS,
+    MAX_REMARK,
+    RemotingCommand,
+    decode_command,
+    encode_command,
+    request,
+    response,
+)
 from rmqtools.protocol.wire.framing import Frame, FrameDecoder
 from tests.contract.rocketmq_header import encode_rocketmq_command
 
@@ -41,7 +50,13 @@ def encoded(command):
 
 
 def json_frame(**fields):
-    return Frame(SerializeType.JSON, json.dumps({"code": 0, **fields}).encode(), b"")
+    return Frame(SerializeType.JSON, json.dumps({"code": 0, **fields}).encode(), b"body")
+
+
+def rocketmq_frame(*, remark=b"", remark_length=None, fields=b""):
+    length = len(remark) if remark_length is None else remark_length
+    head = struct.pack(">hbhiii", 0, 0, 0, 1, 1, length) + remark
+    return Frame(SerializeType.ROCKETMQ, head + struct.pack(">i", len(fields)) + fields, b"")
 
 
 @given(COMMANDS)
@@ -93,10 +108,30 @@ def test_text_that_is_no_unicode_is_refused():
         encode_command(RemotingCommand(1, {"a": "\ud800"}))
 
 
-def test_an_unknown_language_and_an_unknown_code_pass_through():
-    decoded = decode_command(json_frame(code=9999, language="COBOL"))
+UNKNOWN_VALUES: dict[str, tuple[str, Any, list[Any]]] = {
+    "code": ("code", 9999, [9999]),
+    "language": ("language", None, ["COBOL", "", "java", None, 3, 2.5, True, ["JAVA"], {"name": "JAVA"}]),
+    "version": ("version", 0, [None, "V5_9_9", 2**31, -(2**40), 1.5, True, [], {}]),
+    "form": ("serializeTypeCurrentRPC", SerializeType.JSON, ["ROCKETMQ", "XML", None, 5, []]),
+    "fields": ("extFields", {}, [{}, None, [], "", 0, False]),
+    "flag": ("flag", 0, [None]),
+    "opaque": ("opaque", 0, [None]),
+}
+ATTRIBUTES = {"serializeTypeCurrentRPC": "serialize_type", "extFields": "ext_fields"}
 
-    assert (decoded.code, decoded.language) == (9999, None)
+
+@pytest.mark.parametrize(
+    ("name", "value", "read"),
+    [
+        pytest.param(name, value, read, id=f"{about}-{value!r}")
+        for about, (name, read, values) in UNKNOWN_VALUES.items()
+        for value in values
+    ],
+)
+def test_a_value_of_a_header_that_this_version_does_not_know_fails_no_frame(name, value, read):
+    decoded = decode_command(json_frame(**{name: value}))
+
+    assert (getattr(decoded, ATTRIBUTES.get(name, name)), decoded.body) == (read, b"body")
 
 
 def test_fields_that_are_no_text_become_their_text():
@@ -112,15 +147,43 @@ def test_an_unknown_serialize_type_is_named():
 
 @pytest.mark.parametrize("length", [-1, 5, 0x7FFF_FFFF])
 def test_a_rocketmq_remark_length_that_leads_nowhere_is_refused(length):
-    header = struct.pack(">hbhiii", 0, 0, 0, 1, 1, length) + b"hi" + bytes(4)
-
     with pytest.raises(ProtocolError):
-        decode_command(Frame(SerializeType.ROCKETMQ, header, b""))
+        decode_command(rocketmq_frame(remark=b"hi", remark_length=length))
 
 
-@pytest.mark.parametrize("flags", [(1, True, False), (2, False, True), (3, True, True), (0, False, False)])
-def test_the_flag_says_response_and_oneway(flags):
-    flag, is_response, is_oneway = flags
+@pytest.mark.parametrize(
+    "frame",
+    [rocketmq_frame(remark=b"x" * 100_000), json_frame(remark="x" * 100_000)],
+    ids=["binary", "json"],
+)
+def test_a_long_remark_is_cut_because_it_goes_into_errors(frame):
+    assert decode_command(frame).remark == "x" * MAX_REMARK + "... (100000 characters)"
+
+
+def test_a_remark_of_usual_length_is_kept():
+    answer = encode_command(response(1, 0, remark="x" * MAX_REMARK))
+
+    assert decode_bytes(answer).remark == "x" * MAX_REMARK
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        rocketmq_frame(fields=struct.pack(">hi", 0, 0) * (MAX_FIELDS + 1)),
+        json_frame(extFields={f"{n}": "" for n in range(1 << 16)}),
+    ],
+    ids=["binary", "json"],
+)
+def test_a_header_with_thousands_of_fields_is_refused(frame):
+    with pytest.raises(ProtocolError, match=r"more than (4096 fields|65536 values)"):
+        decode_command(frame)
+
+
+@pytest.mark.parametrize(
+    ("flag", "is_response", "is_oneway"),
+    [(1, True, False), (2, False, True), (3, True, True), (0, False, False)],
+)
+def test_the_flag_says_response_and_oneway(flag, is_response, is_oneway):
     command = RemotingCommand(0, flag=flag)
 
     assert (command.is_response, command.is_oneway) == (is_response, is_oneway)

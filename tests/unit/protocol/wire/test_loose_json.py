@@ -6,7 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rmqtools.errors import ProtocolError
-from rmqtools.protocol.wire.loose_json import MAX_DEPTH, parse_json
+from rmqtools.protocol.wire.bodies import parse_reset_offset, parse_topic_route
+from rmqtools.protocol.wire.loose_json import MAX_CONTAINERS, MAX_DEPTH, MAX_VALUES, parse_json
 
 SCALARS = (
     st.none()
@@ -59,6 +60,14 @@ def test_bare_number_keys_read_as_their_text(value):
         ('{0:"\\u4e3b\\"\\\\","k":-1.5e3}', {"0": '主"\\', "k": -1500.0}),
         ("{null:1,true:2}", {"null": 1, "true": 2}),
         (" {0 : 1 } ", {"0": 1}),
+        (
+            '{{"b":"x","q":0}:{"max":9,"t":"a]b"},{"q":1}:{0:{"a":[1,2,{}]}},"k":["}",{"x":"{"}]}',
+            {
+                '{"b":"x","q":0}': {"max": 9, "t": "a]b"},
+                '{"q":1}': {"0": {"a": [1, 2, {}]}},
+                "k": ["}", {"x": "{"}],
+            },
+        ),
     ],
 )
 def test_what_servers_write_is_read(text, value):
@@ -85,14 +94,6 @@ def test_what_nobody_writes_is_refused(data):
         parse_json(data)
 
 
-@pytest.mark.parametrize(("depth", "good"), [(MAX_DEPTH, True), (MAX_DEPTH + 1, False)])
-def test_loose_nesting_is_bounded(depth, good):
-    text = "{0:" * depth + "1" + "}" * depth
-
-    with contextlib.nullcontext() if good else pytest.raises(ProtocolError, match="nested"):
-        parse_json(text.encode())
-
-
 @given(st.binary(max_size=100) | LOOSE_BYTES)
 @example(b"{" * 2000)
 @example(b'{{"a":1}:2,{"a":1}:3}')
@@ -104,3 +105,31 @@ def test_any_bytes_give_a_value_or_a_protocol_error(data):
 def test_a_long_text_that_never_ends_takes_no_time():
     with pytest.raises(ProtocolError):
         parse_json(b'{0:"' + b'\\"a' * 1_000_000)
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b"{0:", b'{"\\"[":'], ids=repr)
+def test_nesting_deeper_than_64_is_refused_whatever_the_form(opening):
+    closing = b"]" if opening == b"[" else b"}"
+    nest = [opening * depth + b"1" + closing * depth for depth in (MAX_DEPTH, MAX_DEPTH + 1)]
+
+    parse_json(nest[0])
+    with pytest.raises(ProtocolError, match="nested deeper than 64"):
+        parse_json(nest[1])
+
+
+def test_brackets_in_texts_are_no_nesting():
+    assert parse_json(b'["' + b"[{" * 100 + b'"]') == ["[{" * 100]
+
+
+@pytest.mark.parametrize(
+    ("one", "count"), [(b"[]", MAX_CONTAINERS), (b"{0:1}", MAX_CONTAINERS), (b"12", MAX_VALUES + 1)], ids=repr
+)
+def test_more_values_than_the_limit_are_refused(one, count):
+    with pytest.raises(ProtocolError, match="values: at most 262144 and 786432 are read"):
+        parse_json(b"[" + b",".join([one] * count) + b"]")
+
+
+@pytest.mark.parametrize("parse", [parse_topic_route, parse_reset_offset])
+def test_routes_and_requests_above_4_mib_are_refused(parse):
+    with pytest.raises(ProtocolError, match="at most 4194304 are read"):
+        parse(b"{" + b" " * (4 << 20) + b"}")
