@@ -89,12 +89,14 @@ def test_without_a_pinned_member_nobody_or_everybody_owns_the_queues(when_absent
     assert sum(map(len, owned.values())) == count
 
 
-@given(queues=any_queues, members=any_members, pinned=st.integers(0, 12))
-def test_a_pinned_member_that_is_there_leaves_nothing_to_the_others(queues, members, pinned):
-    there = [member for member in sorted(members) if member.startswith(f"10.0.0.{pinned}@")]
-    owned = shares_of(AllocatePinnedByIp([f"10.0.0.{pinned}"], when_absent="nobody"), queues, members)
+@pytest.mark.parametrize("when_absent", ["nobody", "everybody"])
+@given(queues=any_queues, members=any_members, data=st.data())
+def test_a_pinned_member_that_is_there_leaves_nothing_to_the_others(queues, members, data, when_absent):
+    ip = data.draw(st.sampled_from(sorted(members))).partition("@")[0]
+    there = [member for member in sorted(members) if member.startswith(f"{ip}@")]
+    owned = shares_of(AllocatePinnedByIp([ip], when_absent=when_absent), queues, members)
 
-    assert sorted(queue for member in there for queue in owned[member]) == (sorted(queues) if there else [])
+    assert sorted(queue for member in there for queue in owned[member]) == sorted(queues)
     assert all(owned[member] == [] for member in members - set(there))
 
 
