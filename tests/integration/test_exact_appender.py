@@ -44,7 +44,7 @@ class Writers:
         self._settle_seconds = settle_seconds
 
     def start(self) -> "subprocess.Popen[str]":
-        program = [sys.executable, "-m", "tests.support.exact_writer", self._cluster.name_server]
+        program = [sys.executable, "-m", "tests.integration.exact_writer", self._cluster.name_server]
         arguments = [self.queue.topic, BROKER, str(self._end), str(self._settle_seconds)]
         return subprocess.Popen([*program, *arguments], stdout=subprocess.PIPE, text=True)
 
