@@ -20,7 +20,7 @@ from rmqtools.model.trace import ConsumeReturnType, SubAfterTrace, SubBeforeTrac
 from rmqtools.protocol.messages.trace import parse_traces
 from tests.support.listening import FACES, Heard
 from tests.support.patience import PATIENT_REQUEST
-from tests.support.transactions import read_all
+from tests.support.reading import read_all
 
 SUCCESS, FAILED, RAISED = ConsumeReturnType.SUCCESS, ConsumeReturnType.FAILED, ConsumeReturnType.EXCEPTION
 

@@ -23,10 +23,10 @@ import pytest
 from rmqtools import Admin, Client, ClientConfig, Message, MessageExt, Producer, ProducerConfig, QueueRange
 from rmqtools.cluster import ClusterSecurity, LocalCluster
 from tests.docs.blocks import DOCS, ROOT
+from tests.docs.frameworks import framework_programs
 from tests.docs.pages import ADDRESS
 from tests.docs.test_pages import environment
 from tests.support.cluster_scene import wait_until
-from tests.support.frameworks import framework_programs
 from tests.support.greenlets_run import PRINTED, run_scene
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]

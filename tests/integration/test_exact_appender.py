@@ -26,8 +26,8 @@ from rmqtools.model.append_mark import APPEND_MARK, parse_mark
 from rmqtools.protocol.headers.group import UnlockBatchMqRequestHeader
 from rmqtools.protocol.wire.bodies import format_unlock
 from rmqtools.protocol.wire.command import request
+from tests.support.cluster_scene import pid_of
 from tests.support.patience import PATIENCE, PATIENT_REQUEST
-from tests.support.restarts import kill, pid_of, start
 
 pytestmark = pytest.mark.broker
 
@@ -44,7 +44,7 @@ class Writers:
         self._settle_seconds = settle_seconds
 
     def start(self) -> "subprocess.Popen[str]":
-        program = [sys.executable, "-m", "tests.support.exact_writer", self._cluster.name_server]
+        program = [sys.executable, "-m", "tests.integration.exact_writer", self._cluster.name_server]
         arguments = [self.queue.topic, BROKER, str(self._end), str(self._settle_seconds)]
         return subprocess.Popen([*program, *arguments], stdout=subprocess.PIPE, text=True)
 
@@ -151,8 +151,8 @@ def test_a_killed_broker_stores_each_message_once(own_cluster):
     for _ in range(5):
         for _ in range(chance.randrange(5, 30)):
             process.stdout.readline()
-        kill(own_cluster, BROKER)
-        start(own_cluster, BROKER)
+        own_cluster.kill_server(BROKER)
+        own_cluster.start_server(BROKER)
     process.communicate(timeout=PATIENCE)
 
     assert process.returncode == 0

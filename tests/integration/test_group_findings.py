@@ -28,8 +28,7 @@ from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.group import GroupLimits
 from rmqtools.version import __version__
-from tests.support import restarts
-from tests.support.cluster_scene import wait_until
+from tests.support.cluster_scene import pid_of, wait_until
 from tests.support.command_line import rmqtools, rmqtools_program
 from tests.support.java_consumer import JavaConsumer
 from tests.support.patience import PATIENCE
@@ -318,7 +317,7 @@ def test_a_member_that_a_broker_lists_again_after_it_stood_still_keeps_all_queue
     every = sorted(admin.fetch_subscribe_queues(topic))
     member = join(topic, heartbeat_broker_interval=0.1, request_timeout=0.5, rebalance_interval=1.0)
     wait_until(lambda: owners(member, topic=topic) == every)
-    sick = restarts.pid_of(local_cluster, "broker-a")
+    sick = pid_of(local_cluster, "broker-a")
     os.kill(sick, signal.SIGSTOP)
     try:
         wait_until(lambda: caplog.text.count("heartbeat_failed") >= LOST_CONNECTIONS)
@@ -347,7 +346,7 @@ def test_a_broker_that_stands_still_is_named_by_every_command_and_the_rest_is_sh
         ("broker", "status"): ("broker-a", 0),
         ("health",): ("broker-b", 1),
     }
-    hung = restarts.pid_of(local_cluster, "broker-b")
+    hung = pid_of(local_cluster, "broker-b")
     os.kill(hung, signal.SIGSTOP)
     try:
         with ThreadPoolExecutor() as pool:
@@ -356,7 +355,7 @@ def test_a_broker_that_stands_still_is_named_by_every_command_and_the_rest_is_sh
             )
     finally:
         os.kill(hung, signal.SIGCONT)
-        restarts.await_ready(local_cluster, "broker-b")
+        local_cluster.await_server("broker-b")
 
     for (command, (known, code)), one in zip(commands.items(), shown, strict=True):
         assert one.returncode == code, (command, one.stdout, one.stderr)

@@ -13,9 +13,9 @@ import pytest
 from rmqtools import Admin, Client, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
 from rmqtools.model.message import MessageExt
+from tests.support.cluster_scene import pid_of
 from tests.support.patience import PATIENCE, PATIENT_REQUEST
 from tests.support.reading import read_queues
-from tests.support.restarts import kill, pid_of, start
 
 pytestmark = pytest.mark.broker
 
@@ -122,10 +122,10 @@ def test_kills_of_mirrors_and_brokers_leave_each_message_once_and_in_order(two_c
             kill_mirror(process)
             os.kill(pid_of(target, name), signal.SIGCONT)
         elif number % 3 == 2:  # the broker is killed, and the mirror, a little later
-            kill(target, name)
+            target.kill_server(name)
             pause(chance.uniform(0.0, 1.0))
             kill_mirror(process)
-            start(target, name)
+            target.start_server(name)
         else:
             kill_mirror(process)
     finish(run(*arguments, *names))

@@ -6,8 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from rmqtools.once import RedisStore, SqlStore
+from tests.integration.databases import postgresql, redis_server
 from tests.support.cluster_scene import wait_until
-from tests.support.databases import postgresql, redis_server
 from tests.unit.once.test_key_store import (  # noqa: F401 - the same tests
     test_a_block_that_raises_leaves_its_keys_new,
     test_keys_that_are_done_are_neither_new_nor_busy,

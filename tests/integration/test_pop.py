@@ -32,7 +32,7 @@ from tests.support.bursts import note_sources
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Listener
 from tests.support.raw_sends import create_batch_topic, send_batch
-from tests.support.transactions import read_all
+from tests.support.reading import read_all
 
 pytestmark = pytest.mark.broker
 

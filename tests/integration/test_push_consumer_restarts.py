@@ -10,7 +10,6 @@ from rmqtools.errors import SendError
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Heard
 from tests.support.patience import PATIENCE
-from tests.support.restarts import kill, start
 
 pytestmark = pytest.mark.broker
 
@@ -73,8 +72,8 @@ def test_while_a_broker_is_killed_and_started_nothing_is_lost(own_cluster, sendi
     consumer.subscribe(TOPIC, heard)
     with consumer:
         heard.wait(50)
-        kill(own_cluster, "broker-a")
-        start(own_cluster, "broker-a")
+        own_cluster.kill_server("broker-a")
+        own_cluster.start_server("broker-a")
         before = len(heard.messages)
         heard.wait(before + 50)
         sent = sending()
@@ -90,10 +89,10 @@ def test_while_the_name_server_is_away_consuming_goes_on_and_new_topics_are_foun
     consumer.subscribe(TOPIC, heard)
     with consumer:
         heard.wait(50)
-        kill(own_cluster, "namesrv")
+        own_cluster.kill_server("namesrv")
         heard.wait(len(heard.messages) + 50)
         consumer.subscribe("AfterAll", late)
-        start(own_cluster, "namesrv")
+        own_cluster.start_server("namesrv")
         sent = sending()
         with Admin(ClientConfig(name_server=own_cluster.name_server)) as admin:
             wait_until(lambda: admin.fetch_cluster_info().broker_addr_table)

@@ -19,7 +19,8 @@ from rmqtools import (
     create_reply,
 )
 from rmqtools.errors import MessageRejectedError, RemotingTimeoutError
-from tests.support.transactions import in_thread, read_all
+from tests.support.reading import read_all
+from tests.support.transactions import in_thread
 
 pytestmark = pytest.mark.broker
 

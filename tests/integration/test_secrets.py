@@ -59,7 +59,7 @@ def files_with_secrets(home: Path) -> list[Path]:
 
 
 def test_a_run_with_every_role_and_many_failures_leaves_no_secret(left, environment, cluster, key_file):
-    program = [sys.executable, "-m", "tests.support.secretive_run", cluster.name_server, str(key_file)]
+    program = [sys.executable, "-m", "tests.integration.secretive_run", cluster.name_server, str(key_file)]
 
     run = subprocess.run(
         program, env=environment, cwd=left, capture_output=True, text=True, timeout=120, check=False
@@ -119,7 +119,7 @@ def test_spark_leaves_no_secret_in_plans_pages_logs_and_events(left, environment
     events = left / "events"
     events.mkdir()
     cluster.create_topic("t", queues=1)
-    program = [sys.executable, "-m", "tests.support.secretive_spark", cluster.name_server, str(key_file)]
+    program = [sys.executable, "-m", "tests.integration.secretive_spark", cluster.name_server, str(key_file)]
 
     run = subprocess.run(
         [*program, str(events)],

@@ -25,7 +25,7 @@ from rmqtools.cluster import LocalCluster
 from rmqtools.errors import RemotingError
 from tests.support.listening import Heard
 from tests.support.patience import PATIENCE
-from tests.support.tls_proxy import TlsProxy
+from tests.support.relay import TlsProxy
 
 pytestmark = pytest.mark.broker
 

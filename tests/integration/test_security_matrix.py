@@ -35,7 +35,7 @@ from rmqtools.errors import BrokerError, RocketMQError
 from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.sync.loop import Bridge
-from tests.support.tls_proxy import TlsProxy
+from tests.support.relay import TlsProxy
 from tools.measure.faults.fault_proxy import FaultProxy
 
 pytestmark = pytest.mark.broker

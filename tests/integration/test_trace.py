@@ -7,8 +7,8 @@ import pytest
 from rmqtools import Message, Producer, ProducerConfig
 from rmqtools.model.trace import PubTrace, TraceMessageType
 from tests.support.cluster_scene import wait_until
+from tests.support.reading import read_all
 from tests.support.trace_records import parse_pubs
-from tests.support.transactions import read_all
 
 pytestmark = pytest.mark.broker
 

@@ -25,6 +25,7 @@ from rmqtools.cluster import LocalCluster
 from rmqtools.cluster.processes import find_processes
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE
+from tests.support.reading import read_all
 from tests.support.transactions import (
     COMMIT,
     ROLLBACK,
@@ -34,7 +35,6 @@ from tests.support.transactions import (
     config_of,
     in_thread,
     raise_now,
-    read_all,
     says,
 )
 

@@ -10,7 +10,7 @@ from tests.support.cluster_scene import wait_until
 from tests.support.java_consumer import JavaConsumer
 from tests.support.mqadmin import Mqadmin
 from tests.support.python_consumer import PythonConsumer
-from tests.support.transactions import read_all
+from tests.support.reading import read_all
 
 pytestmark = pytest.mark.broker
 

@@ -9,6 +9,7 @@ import pytest
 from rmqtools import Admin, Client, ClientConfig, Message, Producer, TransactionProducer, create_reply
 from rmqtools.cluster import LocalCluster
 from tests.support.cluster_scene import wait_until
+from tests.support.reading import read_all
 from tests.support.transactions import (
     COMMIT,
     ROLLBACK,
@@ -17,7 +18,6 @@ from tests.support.transactions import (
     cluster_that_asks_soon,
     config_of,
     in_thread,
-    read_all,
     says,
 )
 

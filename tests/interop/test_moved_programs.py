@@ -10,8 +10,8 @@ import pytest
 
 from rmqtools import Admin, ClientConfig
 from rmqtools.cluster import LocalCluster
-from tests.support import moved_programs
-from tests.support.moved_programs import Run
+from tests.interop import moved_programs
+from tests.interop.moved_programs import Run
 from tests.support.native_client import NativeClient
 
 # In every run: the behaviours of compat in unit/compat, and native clients beside ours (test_native_clients).

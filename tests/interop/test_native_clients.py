@@ -27,7 +27,8 @@ from rmqtools.cluster import LocalCluster
 from rmqtools.compat.sharding import native_hash
 from rmqtools.testing import FakeCluster
 from tests.support.cluster_scene import wait_until
-from tests.support.native_client import NativeClient, NativeClientError, NativeMember
+from tests.support.java_peer import JavaPeerError
+from tests.support.native_client import NativeClient, NativeMember
 
 pytestmark = pytest.mark.broker
 
@@ -117,7 +118,7 @@ def test_a_native_consumer_reads_what_our_producer_sends(native, local_cluster, 
         try:
             rows = consumed_by_a_new(native, local_cluster, make_topic(queues=4))
             break
-        except NativeClientError as error:
+        except JavaPeerError as error:
             first = error
     else:
         raise first

@@ -1,4 +1,4 @@
-"""The smoke set (tests/support/spark_smoke.py) on every supported PySpark, in environments of their own."""
+"""The smoke set (tests/spark/spark_smoke.py) on every supported PySpark, in environments of their own."""
 
 import json
 import os
@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from rmqtools import Message, MessageQueue
+from tests.spark.spark_smoke import FOUND
 from tests.support.patience import PATIENCE
 from tests.support.pyspark_versions import ROOT, python_with
-from tests.support.spark_smoke import FOUND
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -19,7 +19,7 @@ _OLD = ("4.0", "4.1")  # without limits of a micro-batch
 
 
 def smoke(python, name_server, folder):
-    command = [python, "-m", "tests.support.spark_smoke", name_server, str(folder)]
+    command = [python, "-m", "tests.spark.spark_smoke", name_server, str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_SECONDS, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout.splitlines()[-1])

@@ -10,10 +10,10 @@ import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
 from rmqtools import Message
+from tests.spark.spark_jars import AVRO, DELTA, ICEBERG, class_path
 from tests.support.cluster_scene import wait_until
 from tests.support.pyspark_versions import python_with
 from tests.support.reading import await_readable
-from tests.support.spark_jars import AVRO, DELTA, ICEBERG, class_path
 from tests.support.spark_processes import ROOT, environment, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.timeout(1800), pytest.mark.slow]

@@ -21,11 +21,11 @@ from rmqtools import Message, Producer, ProducerConfig
 from spark_connector import drop_duplicates
 from tests.spark.killed_executors import ROWS
 from tests.spark.programs import COMPILED, EXECUTORS, READ_AND_WRITE, WRITTEN, program
+from tests.spark.spark_smoke import FOUND
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE, PATIENT_REQUEST, PATIENT_WRITE
 from tests.support.reading import await_readable, stored
 from tests.support.spark_processes import ROOT, SPARK_HOME, environment, run, standalone_cluster
-from tests.support.spark_smoke import FOUND
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow]
 
@@ -98,7 +98,7 @@ def test_a_package_that_is_not_installed_comes_with_py_files_and_register(
 
 
 def test_the_smoke_set_passes_on_a_cluster(standalone, local_cluster, tmp_path):
-    command = [sys.executable, "-m", "tests.support.spark_smoke"]
+    command = [sys.executable, "-m", "tests.spark.spark_smoke"]
 
     *_, printed = run(
         [*command, local_cluster.name_server, str(tmp_path), standalone], environment(), cwd=ROOT

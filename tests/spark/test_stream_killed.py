@@ -57,7 +57,7 @@ class Driver:
 
     def __init__(self, folder: Path, options: dict[str, Any]) -> None:
         self._folder = folder
-        command = [sys.executable, "-m", "tests.support.stream_driver", str(folder), json.dumps(options)]
+        command = [sys.executable, "-m", "tests.spark.stream_driver", str(folder), json.dumps(options)]
         with (folder / "driver.log").open("ab") as log:
             self._process = subprocess.Popen(command, cwd=ROOT, stderr=log, start_new_session=True)
         self._done_before = self._batches_done()

@@ -11,7 +11,7 @@ from rmqtools import Admin, ClientConfig
 from rmqtools.cluster import LocalCluster
 from tests.integration.test_security import ACL_SETTINGS, ADMIN
 from tests.spark.test_errors import error_of
-from tests.support.tls_proxy import TlsProxy
+from tests.support.relay import TlsProxy
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 

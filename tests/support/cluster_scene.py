@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
+from rmqtools.cluster import LocalCluster
 from rmqtools.cluster.processes import find_processes
+from rmqtools.cluster.state import load_state
 from tests.support.patience import PATIENCE, PROGRAM_PATIENCE
 
 JAVA_17 = """case "$1" in -version) echo 'openjdk version "17.0.15" 2025-04-15' >&2; exit 0;; esac\n"""
@@ -45,6 +47,13 @@ def leftovers(directory: Path) -> list[str]:
         if str(directory) in line and int(entry.name) != os.getpid():
             lines.append(line)
     return lines
+
+
+def pid_of(cluster: LocalCluster, name: str) -> int:
+    """Return the process of a server."""
+    state = load_state(cluster.directory)
+    assert state is not None
+    return next(server.pid for server in state.servers if server.name == name)
 
 
 @dataclass

@@ -84,6 +84,7 @@ class JavaConsumer:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 encoding="utf-8",
+                env=self._environment(self._home.name),
             )
         assert self._process.stdout is not None
         self._reader = Thread(target=self._read, args=(self._process.stdout,), daemon=True)
@@ -136,8 +137,14 @@ class JavaConsumer:
     def _command(self, home: str) -> list[str]:
         return self._peer.command(home, "Consumer", *self._arguments)
 
+    def _environment(self, home: str) -> dict[str, str] | None:
+        """Its environment; None: that of the tests."""
+        return None
+
     def _read(self, output: IO[str]) -> None:
         for line in output:
+            if not line.startswith("{"):  # native clients print more
+                continue
             with self._news:
                 self._note(json.loads(line))
                 self._news.notify_all()

@@ -10,13 +10,12 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from threading import Condition, Thread
-from typing import IO, Any, Self
+from typing import Any, Self
 
+from tests.support.java_consumer import JavaConsumer
 from tests.support.java_peer import CHECKOUT
 
 _PROGRAM = Path(__file__).with_name("native_program.py")
@@ -65,64 +64,27 @@ class NativeClient:
         return [row for row in rows if "number" in row]
 
 
-class NativeMember:
-    """A push consumer of a native client, from entering the block until leaving it."""
+class NativeMember(JavaConsumer):
+    """A push consumer of a native client, from entering the block until leaving it, which kills it."""
 
     def __init__(self, client: NativeClient, name_server: str, group: str, topic: str) -> None:
-        self._command = client.command("member", name_server, group, topic)
-        self._news = Condition()
-        self._rows: list[dict[str, Any]] = []
-
-    @property
-    def messages(self) -> list[dict[str, Any]]:
-        """What it has consumed so far."""
-        with self._news:
-            return [row for row in self._rows if "body" in row]
-
-    def await_messages(self, count: int, *, timeout: float = _RUN_SECONDS) -> list[dict[str, Any]]:
-        """Wait until it has consumed so many messages."""
-        self._await(lambda: sum("body" in row for row in self._rows) >= count, timeout)
-        return self.messages
-
-    def __enter__(self) -> Self:
-        self._home = tempfile.TemporaryDirectory()
-        self._process = subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="utf-8",
-            env=_environment(self._home.name),
-        )
-        assert self._process.stdout is not None
-        self._reader = Thread(target=self._read, args=(self._process.stdout,), daemon=True)
-        self._reader.start()
-        self._await(lambda: {"ready": True} in self._rows, _RUN_SECONDS)
-        return self
+        self._client = client
+        self._set_up((name_server, group, topic))
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._reader.join()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
-        self._home.cleanup()
+        self.kill()
 
-    def _await(self, true: Callable[[], bool], timeout: float) -> None:
-        with self._news:
-            if not self._news.wait_for(true, timeout):
-                raise NativeClientError(
-                    f"{self._command}: not within {timeout} s; exit code {self._process.poll()}, "
-                    f"last rows {str(self._rows[-3:])[-500:]}"
-                )
+    def _command(self, home: str) -> list[str]:
+        return self._client.command("member", *self._arguments)
 
-    def _read(self, output: IO[str]) -> None:
-        for line in output:
-            if line.startswith("{"):
-                with self._news:
-                    self._rows.append(json.loads(line))
-                    self._news.notify_all()
+    def _environment(self, home: str) -> dict[str, str]:
+        return _environment(home)
+
+    def _note(self, row: dict[str, Any]) -> None:
+        if "ready" in row:
+            self.client_id = self._client.name
+        elif "body" in row:
+            self._messages.append(row)
 
 
 def _environment(home: str) -> dict[str, str]:

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from rmqtools import Admin, Client, MessageQueue, Producer, QueueRange, SendResult
+from rmqtools import Admin, Client, MessageQueue, Producer, SendResult
 from rmqtools.model.message import MessageExt
-from rmqtools.protocol.messages.stored import decode_messages
+from rmqtools.testing import Drain
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE
 
@@ -41,30 +41,20 @@ def _is_in(fetch: Callable[[str], list[MessageQueue]], queue: MessageQueue) -> b
 
 
 def read_queues(client: Client, admin: Admin, topic: str) -> dict[MessageQueue, list[MessageExt]]:
-    """Every message of a topic by queue, by exact ranges."""
-    return {
-        queue: [
-            message
-            for block in client.read_blocks(
-                QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue))
-            )
-            for message in decode_messages(block.buffer)
-        ]
-        for queue in admin.fetch_subscribe_queues(topic)
-    }
+    """Return every message of a topic by queue."""
+    found: dict[MessageQueue, list[MessageExt]] = {queue: [] for queue in admin.fetch_subscribe_queues(topic)}
+    for message in read_all(client, admin, topic):
+        found[MessageQueue(topic, message.broker_name, message.queue_id)].append(message)
+    return found
 
 
 def read_all(client: Client, admin: Admin, topic: str) -> list[MessageExt]:
-    """Every message of a topic, queue by queue."""
-    return [message for messages in read_queues(client, admin, topic).values() for message in messages]
+    """Return every message of a topic, queue by queue."""
+    return Drain(client, admin)(topic)
 
 
 def await_messages(
     client: Client, admin: Admin, topic: str, count: int, *, timeout: float = PATIENCE
 ) -> list[MessageExt]:
-    """Read a topic until it holds ``count`` messages."""
-    clock = admin._admin._client.clock
-    deadline = clock.monotonic() + timeout
-    while len(messages := read_all(client, admin, topic)) < count:
-        assert clock.monotonic() < deadline, f"{len(messages)} of {count} messages after {timeout} s"
-    return messages
+    """Return every message of a topic, as soon as it holds ``count``."""
+    return Drain(client, admin)(topic, count, timeout=timeout)

@@ -1,12 +1,20 @@
-"""A TCP relay that can be cut: bytes then stay where they are, as in a network that is partitioned."""
+"""A TCP relay that can be cut, as a network that is partitioned; or one that accepts TLS only."""
 
 import asyncio
-from contextlib import suppress
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Self
+
+from rmqtools.sync.loop import Bridge
 
 
 class Relay:
     """Passes bytes on to one address. Used on the loop of a test.
+
+    Args:
+        addr: where they go.
+        context: of TLS, which its clients must use then.
 
     Attributes:
         accepted: connections so far.
@@ -14,7 +22,8 @@ class Relay:
     A connection that its client resets while the relay is cut never delivers what it had not passed on.
     """
 
-    def __init__(self, addr: str) -> None:
+    def __init__(self, addr: str, context: ssl.SSLContext | None = None) -> None:
+        self._context = context
         self._host, _, port = addr.rpartition(":")
         self._port = int(port)
         self._passes = asyncio.Event()
@@ -39,7 +48,7 @@ class Relay:
         self._passes.set()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._context)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -82,3 +91,17 @@ class Relay:
                     return
                 writer.write(data)
                 await writer.drain()
+
+
+class TlsProxy(Relay):
+    """A relay for a blocking test: like a server that accepts TLS only."""
+
+    @contextmanager
+    def serving(self) -> Iterator[Self]:
+        """Run it beside the block, on the loop of all blocking clients."""
+        bridge = Bridge()
+        bridge.run(self.__aenter__)
+        try:
+            yield self
+        finally:
+            bridge.run(self.__aexit__)

@@ -1,4 +1,4 @@
-"""For tests of transactions: a cluster with early check-backs, a scripted listener, reads."""
+"""For tests of transactions: a cluster with early check-backs, a scripted listener."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -8,16 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rmqtools import (
-    Admin,
-    Client,
     HalfMessage,
     LocalTransactionState,
     MessageExt,
     ProducerConfig,
-    QueueRange,
 )
 from rmqtools.cluster import LocalCluster
-from rmqtools.protocol.messages.stored import decode_messages
 
 COMMIT = LocalTransactionState.COMMIT_MESSAGE
 ROLLBACK = LocalTransactionState.ROLLBACK_MESSAGE
@@ -70,15 +66,6 @@ def config_of(cluster: LocalCluster, group: str) -> ProducerConfig:
 
 def raise_now(*arguments: object) -> LocalTransactionState:
     raise RuntimeError("the database is away")
-
-
-def read_all(client: Client, admin: Admin, topic: str) -> list[MessageExt]:
-    ranges = [
-        QueueRange(queue, admin.min_offset(queue), admin.max_offset(queue))
-        for queue in admin.fetch_subscribe_queues(topic)
-    ]
-    blocks = (block for range_ in ranges for block in client.read_blocks(range_))
-    return [message for block in blocks for message in decode_messages(block.buffer)]
 
 
 def in_thread(function: Callable[[], Any]) -> "Future[Any]":

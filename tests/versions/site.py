@@ -22,7 +22,7 @@ from rmqtools import (
 from rmqtools.cluster import LocalCluster
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Listener
-from tests.support.transactions import read_all
+from tests.support.reading import read_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,12 +14,12 @@ import pytest
 from rmqtools import Message
 from rmqtools.group import FindingKind, check_group
 from tests.support.cluster_scene import wait_until
-from tests.support.old_release import ROOT, extract
 from tests.support.patience import PROGRAM_PATIENCE
+from tests.versions.old_release import ROOT, extract
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow]
 
-PROGRAM = ROOT / "tests" / "support" / "version_member.py"
+PROGRAM = ROOT / "tests" / "versions" / "version_member.py"
 QUEUES = 4
 
 
@@ -160,7 +160,7 @@ def test_a_checkpoint_that_the_old_code_has_written_is_read_on(
     options = json.dumps(
         {"nameServer": local_cluster.name_server, "topic": topic, "startingOffsets": "earliest"}
     )
-    driver = [sys.executable, str(ROOT / "tests" / "support" / "stream_driver.py"), str(tmp_path), options]
+    driver = [sys.executable, str(ROOT / "tests" / "spark" / "stream_driver.py"), str(tmp_path), options]
     for packages, portion in ((old, b"old"), (ROOT, b"new")):
         for number in range(50):
             producer.send(Message(topic, b"%s %d" % (portion, number)))

@@ -33,7 +33,6 @@ from rmqtools.errors import RocketMQError
 from tests.support.command_line import rmqtools_program
 from tests.support.java_peer import JavaPeer
 from tests.support.mqadmin import Mqadmin
-from tests.support.restarts import kill
 
 _TOPIC, _OTHER = "orders", "invoices"
 _LONGEST = 180.0  # seconds until a tool counts as saying nothing, by default
@@ -109,7 +108,7 @@ class _Day:
         (self.disk / "filler").write_bytes(b"x" * int(_FULL * free.f_blocks * free.f_frsize - used))
 
     def die(self) -> None:
-        kill(self.cluster, _DEAD)
+        self.cluster.kill_server(_DEAD)
 
     def _run(self, *arguments: str) -> str:
         done = rmqtools_program(*arguments, NAMESRV_ADDR=self.cluster.name_server)

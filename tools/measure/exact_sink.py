@@ -36,7 +36,6 @@ from rmqtools.policy.exact_append import LOCK_SECONDS
 from tests.spark.killed_driver import KilledDriver
 from tests.spark.killed_executors import HELD_SECONDS, ROWS
 from tests.support.java_peer import JavaPeer
-from tests.support.restarts import kill, start
 from tests.support.spark_processes import ROOT, environment, standalone_cluster
 from tools.measure.bench.spark_kafka.kafka import jars as kafka_jars
 from tools.measure.bench.spark_kafka.kafka import running_kafka
@@ -192,9 +191,9 @@ def _kill_broker(stage: _Stage) -> None:
     driver, name = stage.driver(), stage.chance.choice(("broker-a", "broker-b"))
     with driver.running():
         driver.await_true(stage.moment(driver))
-        kill(stage.cluster, name)
+        stage.cluster.kill_server(name)
         time.sleep(stage.chance.uniform(0.0, 3.0))
-        start(stage.cluster, name)
+        stage.cluster.start_server(name)
         stage.add_rows()
         driver.await_true(stage.moment(driver))
     stage.count("brokers killed")

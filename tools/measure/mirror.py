@@ -32,8 +32,8 @@ from rmqtools import (
 from rmqtools.arrow import send_batches
 from rmqtools.cluster import LocalCluster
 from rmqtools.policy.exact_append import LOCK_SECONDS
+from tests.support.cluster_scene import pid_of
 from tests.support.java_peer import JavaPeer
-from tests.support.restarts import kill, pid_of, start
 
 _TOPIC = "mirrored"
 _BROKERS = ("broker-a", "broker-b")
@@ -192,9 +192,9 @@ def _kill_mirror(stage: _Stage) -> None:
 def _kill_broker(stage: _Stage) -> None:
     """Kill a broker of the target, and start it again; the mirror goes on, and is killed later."""
     process, name = stage.slow(), stage.chance.choice(_BROKERS)
-    kill(stage.target, name)
+    stage.target.kill_server(name)
     time.sleep(stage.chance.uniform(0.0, 3.0))
-    start(stage.target, name)
+    stage.target.start_server(name)
     time.sleep(stage.chance.uniform(0.0, 15.0))
     _end(process)
     stage.count("brokers killed")

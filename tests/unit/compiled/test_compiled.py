@@ -32,7 +32,7 @@ from rmqtools.protocol.messages.properties import decode_properties, parse_prope
 from rmqtools.protocol.wire import template
 from rmqtools.protocol.wire.framing import encode_frame
 from tests.support.patience import PROGRAM_PATIENCE
-from tests.support.twins import HEADER, STORED, STORED_BYTES, TEXTS, VALUES, originals, told
+from tests.unit.compiled.twins import HEADER, STORED, STORED_BYTES, TEXTS, VALUES, originals, told
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("RMQTOOLS_PURE_PYTHON") == "1", reason="the twins were left out on purpose"

@@ -17,7 +17,7 @@ from rmqtools.protocol.headers.pull import PullMessageResponseHeader
 from rmqtools.protocol.headers.send import CheckTransactionStateRequestHeader, SendMessageResponseHeader
 from rmqtools.protocol.wire import command, template
 from rmqtools.protocol.wire.framing import Frame, FrameDecoder, encode_frame
-from tests.support.twins import HEADER, TEXTS, VALUES, originals, told
+from tests.unit.compiled.twins import HEADER, TEXTS, VALUES, originals, told
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("RMQTOOLS_PURE_PYTHON") == "1", reason="the twins were left out on purpose"

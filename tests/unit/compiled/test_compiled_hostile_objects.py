@@ -23,7 +23,7 @@ from rmqtools.protocol.headers import codec
 from rmqtools.protocol.headers.send import SendMessageResponseHeader
 from rmqtools.protocol.messages import stored
 from rmqtools.protocol.wire.framing import encode_frame
-from tests.support.twins import HEADER, STORED_BYTES, told
+from tests.unit.compiled.twins import HEADER, STORED_BYTES, told
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("RMQTOOLS_PURE_PYTHON") == "1", reason="the twins were left out on purpose"
@@ -43,7 +43,7 @@ gc.set_threshold(1)
 CALLS = {
     "decode_plain": """
 from rmqtools.protocol.messages import stored
-from tests.support.twins import STORED_BYTES
+from tests.unit.compiled.twins import STORED_BYTES
 call = lambda: stored.decode_messages(STORED_BYTES * 50)""",
     "send_results": """
 import rmqtools.engine.producer.send_answer

@@ -57,7 +57,6 @@ def test_an_ipv6_address_stands_in_brackets():
         ({"access_key": "a"}, "go together"),
         ({"send_timeout": 0}, "send_timeout=0"),
         ({"retry_times_when_send_failed": -1}, "want 0 or more"),
-        ({"compression": "gzip"}, "compression='gzip': want one of zlib, lz4"),
         ({"linger": -0.1}, r"linger=-0\.1: want 0 or more, and less than send_timeout=3\.0"),
         ({"linger": 3.0}, r"linger=3\.0: want 0 or more, and less than send_timeout=3\.0"),
         ({"linger": float("nan")}, "linger=nan: want 0 or more"),
@@ -107,13 +106,6 @@ def test_an_unknown_setting_is_refused_with_the_nearest_known_one():
 def test_text_of_the_wrong_type_is_refused(name, text, wanted):
     with pytest.raises(ConfigError, match=f"setting '{name}': '{text}' is not {wanted}"):
         ProducerConfig.from_mapping({"name_server": "h:1", name: text})
-
-
-def test_secrets_do_not_show():
-    config = ClientConfig(name_server="h:1", access_key="alice", secret_key="s3cret", security_token="t0ken")
-
-    assert "s3cret" not in repr(config)
-    assert "t0ken" not in repr(config)
 
 
 @pytest.mark.parametrize(

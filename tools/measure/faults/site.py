@@ -1,12 +1,13 @@
 """Servers of a case: they can be killed, started, paused; in Docker or started from the jars."""
 
 import os
+import shutil
 import signal
 from collections.abc import Mapping
 from typing import Protocol
 
 from rmqtools.cluster import LocalCluster
-from tests.support import restarts
+from tests.support.cluster_scene import pid_of
 
 NAME_SERVER = "namesrv"
 
@@ -54,11 +55,11 @@ class LocalSite:
     def kill(self, service: str) -> None:
         """See :class:`Site`."""
         self._away[service] = "killed"
-        restarts.kill(self._cluster, service)
+        self._cluster.kill_server(service)
 
     def start(self, service: str, *, wait: bool = True) -> None:
         """See :class:`Site`."""
-        restarts.start(self._cluster, service, wait=wait)
+        self._cluster.start_server(service, wait=wait)
         if wait:
             del self._away[service]
         else:
@@ -67,17 +68,17 @@ class LocalSite:
     def pause(self, service: str) -> None:
         """See :class:`Site`."""
         self._away[service] = "paused"
-        os.kill(restarts.pid_of(self._cluster, service), signal.SIGSTOP)
+        os.kill(pid_of(self._cluster, service), signal.SIGSTOP)
 
     def unpause(self, service: str, *, wait: bool = True) -> None:
         """See :class:`Site`."""
-        os.kill(restarts.pid_of(self._cluster, service), signal.SIGCONT)
+        os.kill(pid_of(self._cluster, service), signal.SIGCONT)
         self._away.pop(service)
 
     def renew(self, service: str) -> None:
         """See :class:`Site`."""
         self.kill(service)
-        restarts.empty(self._cluster, service)
+        shutil.rmtree(next(one for one in self._cluster.servers if one.name == service).home / "store")
         self.start(service)
 
     def restore(self) -> None:
@@ -88,5 +89,5 @@ class LocalSite:
             elif how == "killed":
                 self.start(service)
             else:
-                restarts.await_ready(self._cluster, service)
+                self._cluster.await_server(service)
                 del self._away[service]

@@ -4,8 +4,8 @@ from rmqtools.engine.consumer.hand_out import HandOut
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.queue import MessageQueue
 from tests.support.clock import ManualClock
-from tests.support.steps import Steps, steady
 from tests.unit.engine.consumer.push_scene import stored
+from tests.unit.engine.group.steps import Steps, steady
 from tests.unit.engine.group.test_rebalance import AVG, Scene
 
 

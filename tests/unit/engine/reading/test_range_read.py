@@ -11,7 +11,16 @@ from rmqtools.model.queue import QueueRange
 from rmqtools.protocol.messages.stored import decode_message, encode_message
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing import FakeCluster, Fault
-from tests.support.scripted_queue import QUEUE, Answer, Broker, flat, offset_at, read, reading, stored
+from tests.unit.engine.reading.scripted_queue import (
+    QUEUE,
+    Answer,
+    Broker,
+    flat,
+    offset_at,
+    read,
+    reading,
+    stored,
+)
 
 
 @pytest.mark.parametrize(

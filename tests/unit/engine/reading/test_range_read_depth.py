@@ -10,7 +10,7 @@ from rmqtools.errors import DataLossError, ProtocolError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.queue import QueueRange
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from tests.support.scripted_queue import QUEUE, Answer, Broker, flat, offset_at, read, reading
+from tests.unit.engine.reading.scripted_queue import QUEUE, Answer, Broker, flat, offset_at, read, reading
 
 pytestmark = pytest.mark.process
 

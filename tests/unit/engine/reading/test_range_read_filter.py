@@ -12,7 +12,7 @@ from rmqtools.protocol.messages.inner_batch import INNER_BATCH
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing import stored_message
 from tests.support.batch_topics import BATCH_CONFIG
-from tests.support.scripted_queue import Answer, Broker, flat, read
+from tests.unit.engine.reading.scripted_queue import Answer, Broker, flat, read
 
 
 class Filtering(Broker):

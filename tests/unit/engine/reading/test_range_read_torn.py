@@ -14,7 +14,7 @@ from rmqtools.model.queue import QueueRange
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from tests.support.scripted_peer import run
-from tests.support.scripted_queue import QUEUE, Answer, Broker, reading, stored
+from tests.unit.engine.reading.scripted_queue import QUEUE, Answer, Broker, reading, stored
 
 AT = 3  # the offset of the broken message
 

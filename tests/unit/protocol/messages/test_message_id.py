@@ -13,7 +13,7 @@ from rmqtools.protocol.messages.message_id import (
     parse_id_process,
     parse_offset_msg_id,
 )
-from tests.support.unique_ids import UniqueId, parse_unique_id
+from tests.unit.protocol.messages.unique_ids import UniqueId, parse_unique_id
 
 
 @pytest.fixture(params=["UTC", "Asia/Kathmandu", "America/New_York"])

@@ -1,6 +1,6 @@
 """What every version of PySpark must do, as one program.
 
-Usage: python -m tests.support.spark_smoke NAME_SERVER FOLDER [MASTER]
+Usage: python -m tests.spark.spark_smoke NAME_SERVER FOLDER [MASTER]
 
 Prints one JSON object of its findings, which are FOUND on every Spark. Its topics are new, and it needs no
 test library.

@@ -1,6 +1,6 @@
 """A process that appends positions to a queue, exactly once, until a number: for tests that kill it.
 
-    python -m tests.support.exact_writer NAME_SERVER TOPIC BROKER END SETTLE_SECONDS
+    python -m tests.integration.exact_writer NAME_SERVER TOPIC BROKER END SETTLE_SECONDS
 
 It prints the id that holds its lock, then a line after each request.
 """

@@ -1,6 +1,6 @@
 """A driver that reads a topic into Parquet, to be killed.
 
-Usage: python -m tests.support.stream_driver FOLDER OPTIONS
+Usage: python -m tests.spark.stream_driver FOLDER OPTIONS
 
 FOLDER gets ``rows`` and ``checkpoint``; OPTIONS are the source's, as JSON. Reads everything there is, then
 ends with exit code 0.

@@ -1,6 +1,6 @@
 """A program that uses secrets everywhere and shows all it can: tests search what it leaves for them.
 
-python -m tests.support.secretive_run NAME_SERVER KEY_FILE
+python -m tests.integration.secretive_run NAME_SERVER KEY_FILE
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A Spark application that reads and writes with secrets; tests search what it leaves for them.
 
-python -m tests.support.secretive_spark NAME_SERVER KEY_FILE EVENT_LOG_FOLDER
+python -m tests.integration.secretive_spark NAME_SERVER KEY_FILE EVENT_LOG_FOLDER
 """
 
 import sys
