@@ -31,6 +31,7 @@ async def listening(*, answer: bytes | None = None) -> AsyncIterator[str]:
 
 
 async def failure(addr: str, **settings) -> str:
+    """The error of an address to which no connection can be made."""
     remoting = Remoting(ClientConfig(name_server="127.0.0.1:1", connect_timeout=0.2, **settings))
     with pytest.raises(RemotingConnectError) as caught:
         await remoting.connect(addr)

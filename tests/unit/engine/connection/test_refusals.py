@@ -1,6 +1,5 @@
 """Brokers that refuse for lack of permission: which refusals are reported, and which error comes where."""
 
-import threading
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from rmqtools.model.group import MessageQueueAssignment, MessageRequestMode, Que
 from rmqtools.protocol.wire.body_codec import format_body
 from rmqtools.protocol.wire.command import response
 from rmqtools.testing import FakeCluster
+from tests.support.cluster_scene import wait_until
 
 REMARK = "User:bob has no permission to access Topic:t from 127.0.0.1, no matched policies."
 REFUSED = BrokerError(ResponseCode.NO_PERMISSION, REMARK, "10.0.0.1:10911")
@@ -114,11 +114,11 @@ def test_the_start_raises_if_every_broker_refuses(cluster, kind):
 @EITHER_KIND
 @EITHER_CODE
 def test_a_listener_is_told_which_broker_refuses_if_another_does_not(cluster, kind, code):
-    told, heard = [], threading.Event()
+    told: list[BrokerError] = []
     refuse(cluster, code, "broker-b")
 
-    with make(kind, cluster, lambda error: (told.append(error), heard.set())):
-        assert heard.wait(PATIENCE)
+    with make(kind, cluster, told.append):
+        wait_until(lambda: told, seconds=PATIENCE)
 
     assert [error.addr for error in told] == [cluster.addr("broker-b")]
 
@@ -149,15 +149,9 @@ def test_of_a_group_in_pop_mode_each_new_refusal_is_told(cluster):
     for answer in (refused, refused, ResponseCode.POLLING_TIMEOUT, refused):
         cluster.fault(code=RequestCode.POP_MESSAGE, broker="broker-b", answer=answer)
     cluster.fault(code=RequestCode.POP_MESSAGE, times=None, answer=None)
-    told, twice = [], threading.Event()
+    told: list[BrokerError] = []
 
-    def listen(error):
-        told.append(error.addr)
-        if len(told) == 2:
-            twice.set()
+    with make("push", cluster, told.append, client_rebalance=False, delay_after_error=0.05):
+        wait_until(lambda: len(told) == 2, seconds=PATIENCE)
 
-    settings = {"client_rebalance": False, "delay_after_error": 0.05}
-    with make("push", cluster, listen, **settings):
-        assert twice.wait(PATIENCE)
-
-    assert told == [cluster.addr("broker-b")] * 2
+    assert [error.addr for error in told] == [cluster.addr("broker-b")] * 2

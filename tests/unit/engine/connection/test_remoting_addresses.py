@@ -8,22 +8,12 @@ import asyncio
 import pytest
 
 from rmqtools import Message, ProducerConfig, aio
-from rmqtools.config import ClientConfig
-from rmqtools.engine.connection.remoting import Remoting
-from rmqtools.errors import RemotingConnectError, SendError
+from rmqtools.errors import SendError
 from rmqtools.model.codes import RequestCode
 from tests.support.scripted_cluster import ScriptedCluster, stored
+from tests.unit.engine.connection.test_opening import failure
 
 NOWHERE = "127.9.9.9"
-
-
-async def failure(addr: str, **settings) -> str:
-    """The error of an address to which no connection can be made."""
-    remoting = Remoting(ClientConfig(name_server="127.0.0.1:1", **settings))
-    with pytest.raises(RemotingConnectError) as caught:
-        await remoting.connect(addr)
-    await remoting.close()
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from rmqtools import Client, ClientConfig, PushConsumer, PushConsumerConfig, QueueRange, aio
 from rmqtools.allocate import AllocateAveragely, AllocateByPins, Pins
 from rmqtools.config.consumer import ConsumerConfig
+from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.group import ownership
 from rmqtools.engine.group.live_strategy import LiveStrategy
@@ -192,33 +193,24 @@ async def test_a_strategy_that_fails_with_its_pins_does_not_end_the_rounds(caplo
     assert "no pins, please" in caplog.text
 
 
-class PinAnswers(Fake):
-    """Stands where pins are fetched: the first answer comes when it is let go, the others at once."""
-
-    def __init__(self, first: Pins | None, *others: Pins | None) -> None:
-        self._others = list(others)
-        self._first = first
-        self.go_on = asyncio.Event()
-        self.asked = 0
-
-    async def fetch(self, group, last):
-        self.asked += 1
-        if self.asked > 1:
-            return self._others.pop(0)
-        await self.go_on.wait()
-        return self._first
-
-
 @pytest.mark.parametrize("late", [Pins(3, ["10.0.0.3"]), None], ids=["older", "none"])
 async def test_an_older_answer_that_comes_late_does_not_replace_newer_pins(late):
-    newer = Pins(7, ["10.0.0.7"])
+    newer, asked, go_on = Pins(7, ["10.0.0.7"]), asyncio.Event(), asyncio.Event()
+
+    class PinAnswers(Fake):
+        async def fetch(self, group, last):
+            if asked.is_set():
+                return newer
+            asked.set()
+            await go_on.wait()
+            return late
 
     live = LiveStrategy(AllocateByPins(when_absent="nobody"), ClientCore(CONFIG), "g")
-    live._store = answers = PinAnswers(late, newer)
+    live._store = PinAnswers()
     slow = asyncio.create_task(live.refresh())
-    await until(lambda: answers.asked)
+    await asked.wait()
     assert await live.refresh()
-    answers.go_on.set()
+    go_on.set()
     await slow
     live.now()
     assert live.pins == newer
@@ -240,4 +232,20 @@ async def test_locks_are_renewed_and_offsets_persisted_again_after_an_error_nobo
         scene.ownership._spawn_loops()
         await asyncio.sleep(14)
     assert len(tries) == 2
+    assert "foreseen by nobody" in caplog.text
+
+
+async def test_pins_are_watched_on_after_an_error_nobody_foresaw(monkeypatch, caplog):
+    tries = []
+
+    async def fail():
+        tries.append(1)
+        raise KeyError("foreseen by nobody")
+
+    live = LiveStrategy(AllocateAveragely(), ClientCore(CONFIG), "g")
+    monkeypatch.setattr(live, "refresh", fail)
+    owner = Background()
+    owner.spawn_repeated("watch_pins", 0.001, Rounds(Rebalances(), live, CONFIG).watch_pins)
+    await until(lambda: len(tries) > 1)
+    await owner.stop()
     assert "foreseen by nobody" in caplog.text

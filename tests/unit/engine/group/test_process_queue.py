@@ -81,6 +81,21 @@ def test_the_span_reaches_from_the_first_to_the_last_message_held():
     assert (held.min_offset, held.max_offset, held.span) == (10, 40, 30)
 
 
+def test_the_first_messages_stay_held():
+    held = holding([1, 2, 3])
+
+    assert offsets(held.first(2)) == [1, 2]
+    assert held.count == 3
+
+
+def test_what_is_taken_is_not_committable_before_its_commit():
+    held = holding([1, 2, 3])
+
+    assert offsets(held.take(2)) == [1, 2]
+    assert held.committable == 1
+    assert held.commit() == 3
+
+
 def test_what_is_rolled_back_comes_again_in_its_place():
     held = holding([1, 2, 3])
     held.take(2)
