@@ -1,4 +1,6 @@
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
@@ -43,97 +45,88 @@ def answering(answers: dict[RequestCode, RemotingCommand]) -> ScriptedPeer:
     return ScriptedPeer(lambda command: answers[RequestCode(command.code)])
 
 
-def asking(*addrs: str, timeout: float = 0.4) -> tuple[Remoting, NameServerClient]:
-    """A client that begins with the first of ``addrs``."""
-    remoting = Remoting(ClientConfig(name_server=";".join(addrs)))
-    return remoting, NameServerClient(remoting, first=0, timeout=timeout)
+@asynccontextmanager
+async def asking(*servers: ScriptedPeer | str, timeout: float = 0.4) -> AsyncIterator[NameServerClient]:
+    """A client that begins with the first of ``servers``; a text is an address without a listener."""
+    async with AsyncExitStack() as stack:
+        for server in servers:
+            if isinstance(server, ScriptedPeer):
+                await stack.enter_async_context(server.serving())
+        addrs = [server if isinstance(server, str) else server.addr for server in servers]
+        remoting = Remoting(ClientConfig(name_server=";".join(addrs)))
+        stack.push_async_callback(remoting.close)
+        yield NameServerClient(remoting, first=0, timeout=timeout)
+
+
+def asked(*servers: ScriptedPeer) -> list[int]:
+    """How many requests came to each."""
+    return [len(server.requests) for server in servers]
 
 
 async def test_a_name_server_that_failed_is_not_asked_first_again():
-    answering, silent = ScriptedPeer(lambda _: response(0, 0, body=TOPICS)), ScriptedPeer()
-    async with answering.serving(), silent.serving():
-        remoting, client = asking(silent.addr, answering.addr)
-        answers = [await client.fetch_topic_list() for _ in range(5)]
-        await remoting.close()
-    assert answers == [("a",)] * 5
-    assert (len(silent.requests), len(answering.requests)) == (1, 5)
+    silent, full = ScriptedPeer(), answering(TELLING)
+    async with asking(silent, full) as client:
+        assert [await client.fetch_topic_list() for _ in range(5)] == [("a",)] * 5
+    assert asked(silent, full) == [1, 5]
 
 
 async def test_look_ups_at_the_same_time_all_find_the_one_that_is_alive():
-    answering, silent = ScriptedPeer(lambda _: response(0, 0, body=TOPICS)), ScriptedPeer()
-    async with answering.serving(), silent.serving():
-        remoting, client = asking(silent.addr, answering.addr)
+    async with asking(ScriptedPeer(), answering(TELLING)) as client:
         answers = await asyncio.gather(*(client.fetch_topic_list() for _ in range(4)))
-        await remoting.close()
     assert answers == [("a",)] * 4
 
 
 async def test_when_none_answers_each_is_named():
-    remoting, client = asking("127.0.0.1:1", "127.0.0.1:2", timeout=0.1)
-    with pytest.raises(RemotingConnectError, match=r"127\.0\.0\.1:1: .*; .*127\.0\.0\.1:2: "):
-        await client.fetch_topic_list()
-    await remoting.close()
+    async with asking("127.0.0.1:1", "127.0.0.1:2", timeout=0.1) as client:
+        with pytest.raises(RemotingConnectError, match=r"127\.0\.0\.1:1: .*; .*127\.0\.0\.1:2: "):
+            await client.fetch_topic_list()
 
 
 @LOOK_UPS
 @pytest.mark.parametrize("first", [RESTARTED, NOT_READY], ids=["knows-nothing", "not-ready"])
 async def test_what_one_name_server_lacks_is_found_at_another_which_is_asked_from_then_on(look_up, first):
     empty, full = answering(first), answering(TELLING)
-    async with empty.serving(), full.serving():
-        remoting, client = asking(empty.addr, full.addr)
-        found = [await look_up(client) for _ in range(3)]
-        await remoting.close()
-    assert all(found)
-    assert (len(empty.requests), len(full.requests)) == (1, 3)
+    async with asking(empty, full) as client:
+        assert all([await look_up(client) for _ in range(3)])
+    assert asked(empty, full) == [1, 3]
 
 
 @LOOK_UPS
 async def test_an_answer_that_has_it_costs_no_request_to_another(look_up):
     full, other = answering(TELLING), answering(TELLING)
-    async with full.serving(), other.serving():
-        remoting, client = asking(full.addr, other.addr)
+    async with asking(full, other) as client:
         await look_up(client)
-        await remoting.close()
-    assert (len(full.requests), len(other.requests)) == (1, 0)
+    assert asked(full, other) == [1, 0]
 
 
 async def test_a_topic_that_none_has_is_asked_of_each_once_and_each_is_named():
-    first, second, gone = answering(RESTARTED), answering(RESTARTED), "127.0.0.1:1"
-    async with first.serving(), second.serving():
-        remoting, client = asking(gone, first.addr, second.addr)
+    gone, first, second = "127.0.0.1:1", answering(RESTARTED), answering(RESTARTED)
+    async with asking(gone, first, second) as client:
         with pytest.raises(TopicNotFoundError) as caught:
             await client.fetch_route("T")
-        await remoting.close()
     assert f"'T' has no route at {first.addr}, {second.addr} (not told by others: " in str(caught.value)
     assert gone in str(caught.value)
-    assert (len(first.requests), len(second.requests)) == (1, 1)
+    assert asked(first, second) == [1, 1]
 
 
 async def test_a_broker_that_one_name_server_lacks_is_looked_for_at_the_others():
-    other = BROKERS.replace(b'"b"', b'"a"')
-    lacking, full = answering(TELLING), ScriptedPeer(lambda _: response(0, 0, body=other))
-    async with lacking.serving(), full.serving():
-        remoting, client = asking(lacking.addr, full.addr)
+    other = response(0, 0, body=BROKERS.replace(b'"b"', b'"a"'))
+    async with asking(answering(TELLING), ScriptedPeer(lambda _: other)) as client:
         found = await client.fetch_cluster_info(lambda info: "a" in info.broker_addr_table)
-        await remoting.close()
     assert list(found.broker_addr_table) == ["a"]
 
 
 async def test_an_empty_cluster_is_the_answer_of_all():
     first, second = answering(RESTARTED), answering(RESTARTED)
-    async with first.serving(), second.serving():
-        remoting, client = asking(first.addr, second.addr)
-        found = await client.fetch_cluster_info(), await client.fetch_topic_list()
-        await remoting.close()
-    assert found == (ClusterInfo(), ())
-    assert (len(first.requests), len(second.requests)) == (2, 2)
+    async with asking(first, second) as client:
+        assert await client.fetch_cluster_info() == ClusterInfo()
+        assert await client.fetch_topic_list() == ()
+    assert asked(first, second) == [2, 2]
 
 
 async def test_a_refusal_of_all_is_raised():
     first, second = answering(NOT_READY), answering(NOT_READY)
-    async with first.serving(), second.serving():
-        remoting, client = asking(first.addr, second.addr)
+    async with asking(first, second) as client:
         with pytest.raises(BrokerError, match="not ready"):
             await client.fetch_route("T")
-        await remoting.close()
-    assert (len(first.requests), len(second.requests)) == (1, 1)
+    assert asked(first, second) == [1, 1]

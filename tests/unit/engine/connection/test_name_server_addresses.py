@@ -15,7 +15,6 @@ from rmqtools.engine.connection.name_server_addresses import LIST_INTERVAL, Name
 from rmqtools.errors import ConfigError, RemotingConnectError
 from rmqtools.testing import FakeCluster
 from tests.support.clock import ManualClock
-from tests.support.scripted_peer import run
 
 
 @pytest.fixture
@@ -38,100 +37,81 @@ def addresses(name_server: str, clock: ManualClock | None = None) -> NameServerA
     return NameServerAddresses(ClientConfig(name_server=name_server), clock or ManualClock())
 
 
-def test_a_name_stands_for_all_its_addresses(names):
+async def test_a_name_stands_for_all_its_addresses(names):
     names["headless"] = ["10.0.0.2", "10.0.0.1", "fd00::1"]
-
-    async def scenario() -> None:
-        servers = addresses("headless:9876;10.0.0.9:1")
-        assert await servers.current() == ("10.0.0.1:9876", "10.0.0.2:9876", "10.0.0.9:1")
-        assert servers.host_of("10.0.0.2:9876") == "headless"  # for its certificate
-        assert ("10.0.0.1:9876" in servers, "10.0.0.7:9876" in servers) == (True, False)
-
-    run(scenario)
+    servers = addresses("headless:9876;10.0.0.9:1")
+    assert await servers.current() == ("10.0.0.1:9876", "10.0.0.2:9876", "10.0.0.9:1")
+    assert servers.host_of("10.0.0.2:9876") == "headless"  # for its certificate
+    assert ("10.0.0.1:9876" in servers, "10.0.0.7:9876" in servers) == (True, False)
 
 
 @pytest.mark.parametrize("ips", [["10.0.0.1"], ["10.0.0.1", "fd00::1"], []])
-def test_a_name_with_one_address_or_none_stays_a_name(names, ips):
+async def test_a_name_with_one_address_or_none_stays_a_name(names, ips):
     names["single"] = ips
-
-    async def scenario() -> None:
-        assert await addresses("single:9876").current() == ("single:9876",)
-
-    run(scenario)
+    assert await addresses("single:9876").current() == ("single:9876",)
 
 
-def test_names_are_resolved_again_after_a_failure_and_not_before(names):
+async def test_names_are_resolved_again_after_a_failure_and_not_before(names, clock):
     names["headless"] = ["10.0.0.1", "10.0.0.2"]
-    clock = ManualClock()
-
-    async def scenario() -> None:
-        servers = addresses("headless:9876", clock)
-        await servers.current()
-        names["headless"] = ["10.0.0.3", "10.0.0.4"]
-        assert await servers.current() == ("10.0.0.1:9876", "10.0.0.2:9876")
-        servers.failed()
-        clock.advance(1.0)
-        assert await servers.current() == ("10.0.0.3:9876", "10.0.0.4:9876")
-
-    run(scenario)
+    servers = addresses("headless:9876", clock)
+    await servers.current()
+    names["headless"] = ["10.0.0.3", "10.0.0.4"]
+    assert await servers.current() == ("10.0.0.1:9876", "10.0.0.2:9876")
+    servers.failed()
+    clock.advance(1.0)
+    assert await servers.current() == ("10.0.0.3:9876", "10.0.0.4:9876")
 
 
-def test_the_list_may_be_replaced_and_names_in_it_are_resolved(names):
+async def test_the_list_may_be_replaced_and_names_in_it_are_resolved(names):
     names["headless"] = ["10.0.0.1", "10.0.0.2"]
-
-    async def scenario() -> None:
-        servers = addresses("10.0.0.9:1")
-        servers.replace("headless:9876")
-        assert await servers.current() == ("10.0.0.1:9876", "10.0.0.2:9876")
-
-    run(scenario)
+    servers = addresses("10.0.0.9:1")
+    servers.replace("headless:9876")
+    assert await servers.current() == ("10.0.0.1:9876", "10.0.0.2:9876")
 
 
-def test_pins_are_written_to_every_address_of_a_name(names):
-    with FakeCluster(name_servers=2) as cluster:
-        ports = [int(addr.rpartition(":")[2]) for addr in cluster.name_server.split(";")]
-        with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-            admin.update_name_server(f"127.0.0.1:{ports[0]};127.0.0.1:{ports[1]}")
-            admin.set_pins("g", Pins(0, ["10.0.0.1"]))
-            copies = admin.fetch_pin_copies("g").values()
-            assert [isinstance(copy, Pins) and copy.version for copy in copies] == [1, 1]
-            with pytest.raises(ConfigError, match="want host:port"):
-                admin.update_name_server("tcp://a:1")
-            with pytest.raises(ConfigError, match="want host:port;host:port"):
-                admin.update_name_server(" ")
+def test_pins_are_written_to_every_address_of_a_list_that_was_replaced():
+    with FakeCluster(name_servers=2) as cluster, Admin(ClientConfig(name_server="127.0.0.1:1")) as admin:
+        admin.update_name_server(cluster.name_server)
+        admin.set_pins("g", Pins(0, ["10.0.0.1"]))
+        copies = admin.fetch_pin_copies("g").values()
+        assert [isinstance(copy, Pins) and copy.version for copy in copies] == [1, 1]
 
 
-class Lister:
-    """An HTTP server that gives a list, or an error while the list is empty."""
+@pytest.mark.parametrize("text", ["tcp://a:1", " "])
+def test_a_list_without_an_address_does_not_replace_another(text):
+    admin = Admin(ClientConfig(name_server="127.0.0.1:1"))
+    with admin, pytest.raises(ConfigError, match="want host:port"):
+        admin.update_name_server(text)
 
-    def __init__(self) -> None:
-        self.text = ""
-        lister = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(200 if lister.text else 500)
-                self.end_headers()
-                self.wfile.write(lister.text.encode())
+class ListHandler(BaseHTTPRequestHandler):
+    """Gives the server's list, or an error while it is empty."""
 
-            def log_message(self, *_: Any) -> None: ...
+    def do_GET(self) -> None:
+        text = self.server.text  # type: ignore[attr-defined]  # a Lister
+        self.send_response(200 if text else 500)
+        self.end_headers()
+        self.wfile.write(text.encode())
 
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/rocketmq/nsaddr"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self._thread.start()
+    def log_message(self, *_: Any) -> None: ...
 
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+
+class Lister(HTTPServer):
+    text = ""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/rocketmq/nsaddr"
 
 
 @pytest.fixture
 def lister() -> Iterator[Lister]:
-    made = Lister()
-    yield made
-    made.close()
+    with Lister(("127.0.0.1", 0), ListHandler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
 
 
 def test_a_client_finds_its_name_servers_by_a_list_over_http(lister):
@@ -150,33 +130,30 @@ def test_without_a_first_list_a_request_fails_by_the_lists_address(lister):
         admin.fetch_cluster_info()
 
 
-def test_a_list_is_fetched_again_every_two_minutes_and_kept_while_there_is_no_answer(
+async def test_a_list_is_fetched_again_every_two_minutes_and_kept_while_there_is_no_answer(
     lister, monkeypatch, caplog
 ):
     pauses: list[float] = []
     lister.text = "10.0.0.1:1"
+    servers = addresses(lister.url)
+    seen = [await servers.current()]
+    texts = iter(["10.0.0.2:1;10.0.0.3:1", ""])
+    really = asyncio.sleep
 
-    async def scenario() -> None:
-        servers = NameServerAddresses(ClientConfig(name_server=lister.url), ManualClock())
-        seen = [await servers.current()]
-        texts = iter(["10.0.0.2:1;10.0.0.3:1", ""])
+    async def pause(seconds: float) -> None:
+        if seconds != LIST_INTERVAL:
+            return await really(seconds)
+        pauses.append(seconds)
+        seen.append(await servers.current())
+        if (text := next(texts, None)) is None:
+            raise asyncio.CancelledError
+        lister.text = text
+        return None
 
-        async def pause(seconds: float) -> None:
-            if seconds != LIST_INTERVAL:
-                return await really(seconds)
-            pauses.append(seconds)
-            seen.append(await servers.current())
-            if (text := next(texts, None)) is None:
-                raise asyncio.CancelledError
-            lister.text = text
-            return None
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    with pytest.raises(asyncio.CancelledError):
+        await servers.fetch_forever()
 
-        really = asyncio.sleep
-        monkeypatch.setattr(asyncio, "sleep", pause)
-        with pytest.raises(asyncio.CancelledError):
-            await servers.fetch_forever()
-        assert seen == [("10.0.0.1:1",)] * 2 + [("10.0.0.2:1", "10.0.0.3:1")] * 2
-
-    asyncio.run(scenario())
+    assert seen == [("10.0.0.1:1",)] * 2 + [("10.0.0.2:1", "10.0.0.3:1")] * 2
     assert pauses == [LIST_INTERVAL] * 3
     assert "name_server_list_failed" in caplog.text

@@ -6,6 +6,7 @@ from rmqtools.engine.connection.peer_requests import PER_SECOND, PeerRequests
 from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.wire.command import RemotingCommand, decode_command, response
 from rmqtools.protocol.wire.framing import FrameDecoder
+from tests.unit.engine.consumer.push_scene import idle
 
 NEWS = RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
 INFO = RequestCode.GET_CONSUMER_RUNNING_INFO
@@ -33,11 +34,6 @@ class Scene:
 
     def answers(self) -> int:
         return len([decode_command(frame) for frame in FrameDecoder().feed(bytes(self.written))])
-
-
-async def turn() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
 
 
 async def test_a_flood_of_news_is_handled_ten_times_and_the_last_one_a_moment_later():
@@ -83,7 +79,7 @@ async def test_replies_and_check_backs_are_never_limited():
     scene = Scene()
     scene.ask(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, 500)
     scene.ask(RequestCode.CHECK_TRANSACTION_STATE, 500)
-    await turn()
+    await idle()
     await scene.requests.stop()
 
     assert len(scene.handled) == 1000
@@ -93,7 +89,7 @@ async def test_different_requests_that_wait_are_bounded():
     scene = Scene()
     for number in range(10_000):
         scene.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, 1, body=b"%d" % number)
-    await turn()
+    await idle()
 
     assert BURST <= len(scene.handled) <= BURST + 32  # more where the machine is slow, and never all
     assert len(scene.requests._waiting) <= 32
@@ -103,7 +99,7 @@ async def test_different_requests_that_wait_are_bounded():
 async def test_a_peer_that_does_not_read_gets_no_answers():
     scene = Scene(reads=False)
     scene.ask(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, 100)
-    await turn()
+    await idle()
     await scene.requests.stop()
 
     assert (len(scene.handled), scene.answers()) == (100, 0)

@@ -1,60 +1,102 @@
-from typing import Any
+"""Addresses of brokers: mapped before connecting, and named where nothing can be reached there.
+
+For some addresses that no resolver takes, Python raises UnicodeError or ValueError, not OSError.
+"""
+
+import asyncio
 
 import pytest
 
-from rmqtools.config import ClientConfig
-from rmqtools.engine.connection.remoting import Remoting
-from rmqtools.errors import RemotingConnectError
-from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.protocol.wire.command import RemotingCommand, response
-from tests.support.scripted_peer import ScriptedPeer, run
+from rmqtools import Message, ProducerConfig, aio
+from rmqtools.errors import SendError
+from rmqtools.model.codes import RequestCode
+from tests.support.scripted_cluster import ScriptedCluster, stored
+from tests.unit.engine.connection.test_opening import failure
 
-ASK = RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO)
-
-
-def remoting(rules: Any) -> Remoting:
-    return Remoting(ClientConfig(name_server="127.0.0.1:1", broker_address_map=rules))
+NOWHERE = "127.9.9.9"
 
 
-def error_of(rules: Any, addr: str) -> str:
-    errors = []
-
-    async def scenario() -> None:
-        client = remoting(rules)
-        with pytest.raises(RemotingConnectError) as caught:
-            await client.invoke(addr, ASK)
-        errors.append(str(caught.value))
-        await client.close()
-
-    run(scenario)
-    return errors[0]
-
-
-@pytest.mark.parametrize("rule", ["*:10911", "127.9.9.*", "*"])
-async def test_a_broker_is_reached_by_a_rule(rule):
-    async with ScriptedPeer(lambda _: response(ResponseCode.SUCCESS, 0)).serving() as peer:
-        client = remoting({rule: peer.addr})
-        assert (await client.invoke("127.9.9.9:10911", ASK)).code == ResponseCode.SUCCESS
-        await client.close()
+@pytest.mark.parametrize(
+    "address_map",
+    [
+        pytest.param({f"{NOWHERE}:*": "127.0.0.1:*"}, id="prefix"),
+        pytest.param(lambda addr: addr.replace(NOWHERE, "127.0.0.1"), id="function"),
+    ],
+)
+async def test_a_producer_reaches_a_broker_whose_advertised_address_leads_nowhere(address_map):
+    async with ScriptedCluster({"broker-a": stored}).serving() as cluster:
+        cluster.announce("broker-a", cluster.addrs["broker-a"].replace("127.0.0.1", NOWHERE))
+        config = ProducerConfig(name_server=cluster.name_server, group="g", broker_address_map=address_map)
+        async with aio.Producer(config) as producer:
+            result = await producer.send(Message("Orders", b"found"))
+        assert (result.queue.broker_name, result.queue_offset) == ("broker-a", 5)
 
 
-async def test_a_broker_is_reached_by_a_function():
-    async with ScriptedPeer(lambda _: response(ResponseCode.SUCCESS, 0)).serving() as peer:
-        client = remoting(lambda addr: peer.addr)
-        assert (await client.invoke("127.9.9.9:10911", ASK)).code == ResponseCode.SUCCESS
-        await client.close()
+@pytest.mark.parametrize(
+    ("addr", "text"),
+    [
+        pytest.param(f"{NOWHERE}:10911", rf"{NOWHERE}:10911.*set broker_address_map", id="nobody-listens"),
+        pytest.param("a..b:10911", r"cannot connect to a\.\.b:10911", id="impossible-name"),
+    ],
+)
+async def test_a_send_that_reaches_no_broker_names_the_address_and_the_option(addr, text):
+    async with ScriptedCluster({"broker-a": stored}).serving() as cluster:
+        cluster.announce("broker-a", addr)
+        async with aio.Producer(ProducerConfig(name_server=cluster.name_server, group="g")) as producer:
+            with pytest.raises(SendError, match=text):
+                await producer.send(Message("Orders", b"lost"))
 
 
-def test_the_error_of_an_unreachable_broker_names_both_addresses_and_the_option():
-    text = error_of({"127.9.9.*": "127.8.8.8:*"}, "127.9.9.9:10911")
+@pytest.mark.parametrize(
+    ("rules", "text"),
+    [
+        pytest.param(
+            {"127.9.9.*": "127.8.8.8:*"},
+            f"the route gave {NOWHERE}:10911, broker_address_map made it 127.8.8.8:10911",
+            id="mapped",
+        ),
+        pytest.param({}, f"set broker_address_map, e.g. {{'{NOWHERE}:10911': 'host:port'}}", id="no-rule"),
+    ],
+)
+async def test_the_error_of_an_unreachable_broker_names_its_addresses_and_the_option(rules, text):
+    assert text in await failure(f"{NOWHERE}:10911", broker_address_map=rules)
 
-    assert "the route gave 127.9.9.9:10911, broker_address_map made it 127.8.8.8:10911" in text
+
+async def test_name_servers_keep_their_address_under_rules_for_brokers():
+    text = await failure("127.0.0.1:1", broker_address_map={"*": "127.8.8.8:10911"})
+
+    assert text.startswith("cannot connect to 127.0.0.1:1: ")
+    assert "127.8.8.8" not in text
 
 
-def test_the_error_of_an_unreachable_broker_without_a_rule_names_the_option():
-    assert "set broker_address_map, e.g. {'127.9.9.9:10911': 'host:port'}" in error_of({}, "127.9.9.9:10911")
+@pytest.mark.parametrize("tls_enable", [False, True])
+@pytest.mark.parametrize(
+    "host",
+    [
+        pytest.param("a..b", id="empty label"),
+        pytest.param("x" * 64, id="label of 64 characters"),
+        pytest.param("a\0b", id="NUL"),
+        pytest.param("\ud800", id="lone surrogate"),
+    ],
+)
+async def test_a_name_that_cannot_be_resolved_is_a_connect_error_that_names_it(host, tls_enable):
+    assert f"cannot connect to {host}:10911" in await failure(f"{host}:10911", tls_enable=tls_enable)
 
 
-def test_name_servers_keep_their_address_under_rules_for_brokers():
-    assert error_of({"*": "127.8.8.8:10911"}, "127.0.0.1:1").startswith("cannot connect to 127.0.0.1:1: ")
-    assert "127.8.8.8" not in error_of({"*": "127.8.8.8:10911"}, "127.0.0.1:1")
+@pytest.mark.parametrize("addr", ["broker-a", "broker-a:0", "broker-a:" + "9" * 5000])
+async def test_an_address_of_a_route_that_is_none_is_a_connect_error(addr):
+    assert "want host:port" in await failure(addr)
+
+
+async def test_a_broker_with_an_impossible_name_costs_neither_sends_nor_heartbeats_nor_a_clean_close():
+    async with ScriptedCluster({"a": stored, "b": stored}).serving() as cluster:
+        cluster.announce("a", "a..b:10911")
+        config = ProducerConfig(name_server=cluster.name_server, heartbeat_broker_interval=5.0)
+        async with aio.Producer(config) as producer:
+            results = [await producer.send(Message("T", b"x")) for _ in range(8)]
+            assert {result.queue.broker_name for result in results} == {"b"}
+            await asyncio.sleep(12)
+            assert len(cluster.requests(RequestCode.HEART_BEAT, broker="b")) == 3
+        assert len(cluster.requests(RequestCode.UNREGISTER_CLIENT, broker="b")) == 1
+        assert cluster.requests(RequestCode.UNREGISTER_CLIENT, broker="a") == []
+        assert not [task for task in asyncio.all_tasks() if task.get_name() in ("heartbeat", "route_poll")]

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.wire.command import RemotingCommand, encode_command, response
 from tests.support.behind_proxy import PROXY_FIELDS
 from tests.support.scripted_peer import ScriptedPeer
+from tests.unit.engine.consumer.push_scene import idle
 
 PULL = RemotingCommand(RequestCode.PULL_MESSAGE, {"sysFlag": "4"})
 HELD = RemotingCommand(RequestCode.PULL_MESSAGE, {"sysFlag": "6"})  # until messages come
@@ -39,16 +39,15 @@ class Proxy(ScriptedPeer):
 async def written(client: Remoting, proxy: Proxy) -> list[RemotingCommand]:
     """What the proxy was asked, once its answers have come and all that was written then is read."""
     for _ in range(2):
-        for _ in range(5):
-            await asyncio.sleep(0)  # tasks that may write do so
+        await idle(5)  # tasks that may write do so
         await client.invoke(proxy.addr, HELD)
     return proxy.asked
 
 
 @asynccontextmanager
-async def connected(*, is_proxy: bool = True, **settings: Any) -> AsyncIterator[tuple[Remoting, Proxy]]:
+async def connected(*, is_proxy: bool = True) -> AsyncIterator[tuple[Remoting, Proxy]]:
     async with Proxy().serving() as proxy:
-        client = Remoting(ClientConfig(name_server="127.0.0.1:9876", **settings))
+        client = Remoting(ClientConfig(name_server="127.0.0.1:9876"))
         if is_proxy:
             client.endpoint.note_route_answer(proxy.addr, PROXY_FIELDS)
         await client.connect(proxy.addr)
@@ -77,15 +76,6 @@ async def test_requests_with_small_answers_wait_for_nobody():
         for request in proxy.asked:
             await proxy.answer(request)
         assert len({answer.remark for answer in await asyncio.gather(pulling, *asking)}) == 101
-
-
-async def test_brokers_get_any_number_of_requests_at_once():
-    async with connected(is_proxy=False) as (client, proxy):
-        asking = [asyncio.ensure_future(client.invoke(proxy.addr, PULL)) for _ in range(3)]
-        assert len(await written(client, proxy)) == 3
-        for request in proxy.asked:
-            await proxy.answer(request)
-        await asyncio.gather(*asking)
 
 
 async def test_a_request_whose_turn_does_not_come_in_its_time_was_not_sent():

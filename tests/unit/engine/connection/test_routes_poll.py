@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from rmqtools.config import ClientConfig
 from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.connection.routes import Routes
 from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.queue import MessageQueue
@@ -38,29 +41,27 @@ class NameServer:
         return response(0, 0, body=json.dumps(route).encode())
 
 
-async def test_a_route_whose_order_cannot_be_read_is_a_protocol_error():
-    server = NameServer()
-    server.order_topic_conf = ENDLESS
-    async with server.peer.serving():
-        core = ClientCore(ClientConfig(name_server=server.peer.addr))
+@asynccontextmanager
+async def polling(name_server: ScriptedPeer) -> AsyncIterator[Routes]:
+    """The routes of a client that polls its name server all the time."""
+    async with name_server.serving():
+        core = ClientCore(ClientConfig(name_server=name_server.addr, poll_name_server_interval=0.01))
         core.start()
-        with pytest.raises(ProtocolError, match="orderTopicConf"):
-            await core.routes.refresh("bad")
+        yield core.routes
         await core.close()
 
 
-async def test_a_route_whose_order_cannot_be_read_ends_no_polls():
+async def test_a_route_whose_order_cannot_be_read_is_a_protocol_error_and_ends_no_polls():
     server = NameServer()
-    async with server.peer.serving():
-        core = ClientCore(ClientConfig(name_server=server.peer.addr, poll_name_server_interval=0.01))
-        core.start()
-        await core.routes.refresh("bad")
-        await core.routes.refresh("good")
+    async with polling(server.peer) as routes:
+        await routes.refresh("bad")
+        await routes.refresh("good")
         server.order_topic_conf, server.queues = ENDLESS, 3
-        await until(lambda: len(core.routes.tables.publish["good"].queues) == 3)
+        with pytest.raises(ProtocolError, match="orderTopicConf"):
+            await routes.refresh("bad")
+        await until(lambda: len(routes.tables.publish["good"].queues) == 3)
         server.order_topic_conf = "a:1"
-        await until(lambda: core.routes.tables.publish["bad"].queues == (MessageQueue("bad", "a", 0),))
-        await core.close()
+        await until(lambda: routes.tables.publish["bad"].queues == (MessageQueue("bad", "a", 0),))
 
 
 async def test_sends_that_begin_one_step_after_another_all_find_the_route_of_a_topic_that_brokers_create():
@@ -71,14 +72,11 @@ async def test_sends_that_begin_one_step_after_another_all_find_the_route_of_a_t
             return server.answer(request)
         return response(ResponseCode.TOPIC_NOT_EXIST, 0)
 
-    async with ScriptedPeer(answer).serving() as peer:
-        core = ClientCore(ClientConfig(name_server=peer.addr))
-        core.start()
+    async with polling(ScriptedPeer(answer)) as routes:
         sends: list[asyncio.Task[TopicPublishInfo]] = []
         while not any(send.done() for send in sends):
-            sends.append(asyncio.create_task(core.routes.publish_info("new", default_topic_queue_nums=4)))
+            sends.append(asyncio.create_task(routes.publish_info("new", default_topic_queue_nums=4)))
             await asyncio.sleep(0)
         found = await asyncio.gather(*sends)
-        await core.close()
 
     assert {len(info.queues) for info in found} == {1}

@@ -2,13 +2,11 @@
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable
 
 import pytest
 
 from rmqtools.engine.connection.single_flight import SharedWork
 from rmqtools.errors import ClientStateError
-from tests.support.scripted_peer import run
 
 
 class Work:
@@ -26,38 +24,26 @@ class Work:
             raise OSError("the second fails")
         return "done"
 
-    def wanted(self) -> asyncio.Task[str]:
-        """One caller."""
-        return asyncio.ensure_future(self.shared.run("key", self._do))
+    async def caller(self) -> asyncio.Task[str]:
+        """Begin a call that wants it."""
+        task = asyncio.ensure_future(self.shared.run("key", self._do))
+        await asyncio.sleep(0)
+        return task
 
 
-def scene(test: Callable[[Work], Awaitable[None]]) -> Callable[[], None]:
-    """A test on an event loop."""
-
-    def on_a_loop() -> None:
-        async def scenario() -> None:
-            await test(Work())
-
-        run(scenario)
-
-    on_a_loop.__name__ = test.__name__
-    return on_a_loop
-
-
-@scene
-async def test_it_is_done_once_for_all_and_again_for_who_comes_later(work):
-    both = work.wanted(), work.wanted()
+async def test_it_is_done_once_for_all_and_again_for_who_comes_later():
+    work = Work()
+    both = await work.caller(), await work.caller()
     work.gate.set()
     assert [*await asyncio.gather(*both)] == ["done", "done"]
     assert work.begun == 1
     with pytest.raises(OSError, match="the second fails"):
-        await work.wanted()
+        await (await work.caller())
 
 
-@scene
-async def test_who_gives_up_does_not_end_it_for_others(work):
-    left, waiting = work.wanted(), work.wanted()
-    await asyncio.sleep(0)
+async def test_who_gives_up_does_not_end_it_for_others():
+    work = Work()
+    left, waiting = await work.caller(), await work.caller()
     left.cancel()
     work.gate.set()
     assert await waiting == "done"
@@ -65,40 +51,35 @@ async def test_who_gives_up_does_not_end_it_for_others(work):
         await left
 
 
-@scene
-async def test_a_failure_after_all_have_given_up_is_not_complained_about(work):
-    complaints: list[object] = []
+async def test_a_failure_after_all_have_given_up_is_not_complained_about():
+    work, complaints = Work(), list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
     work.begun = 1  # so it will fail
-    left = work.wanted()
-    await asyncio.sleep(0)
-    (doing,) = work.shared._tasks.values()
+    left = await work.caller()
     left.cancel()
     await asyncio.wait([left])
-    await asyncio.sleep(0)
     work.gate.set()
-    await asyncio.wait([doing])
-    del doing, left
+    for _ in range(3):
+        await asyncio.sleep(0)
+    del left
     gc.collect()
     assert complaints == []
 
 
-@scene
-async def test_closing_ends_it_and_nothing_is_begun_any_more(work):
-    waiting = work.wanted()
-    await asyncio.sleep(0)
+async def test_closing_ends_it_and_nothing_is_begun_any_more():
+    work = Work()
+    waiting = await work.caller()
     await work.shared.close()
     with pytest.raises(ClientStateError, match="closed meanwhile"):
         await waiting
     with pytest.raises(ClientStateError, match="is closed"):
-        await work.wanted()
+        await (await work.caller())
     await work.shared.close()
 
 
-@scene
-async def test_who_is_cancelled_while_it_is_closed_stays_cancelled(work):
-    waiting = work.wanted()
-    await asyncio.sleep(0)
+async def test_who_is_cancelled_while_it_is_closed_stays_cancelled():
+    work = Work()
+    waiting = await work.caller()
     closing = asyncio.ensure_future(work.shared.close())
     await asyncio.sleep(0)  # it has been ended, and nobody knows yet
     waiting.cancel()

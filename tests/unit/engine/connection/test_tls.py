@@ -84,9 +84,10 @@ def test_plain_text_needs_no_context():
     assert tls_context(ClientConfig(name_server="127.0.0.1:1")) is None
 
 
-def test_a_file_that_cannot_be_used_is_named(tmp_path):
-    file = tmp_path / "ca.pem"
-    file.write_text("no certificate")
+@pytest.mark.parametrize("name", ["ca.pem", "a\0b"], ids=["no-certificate", "no-name"])
+def test_a_file_that_cannot_be_used_is_named(name, tmp_path):
+    (tmp_path / "ca.pem").write_text("no certificate")
+    config = ClientConfig(name_server="127.0.0.1:1", tls_enable=True, tls_ca_file=f"{tmp_path}/{name}")
 
-    with pytest.raises(ConfigError, match=r"TLS files \['.*ca\.pem'\] cannot be used"):
-        tls_context(ClientConfig(name_server="127.0.0.1:1", tls_enable=True, tls_ca_file=str(file)))
+    with pytest.raises(ConfigError, match=r"TLS files \['.*(ca\.pem|a\\x00b)'\] cannot be used"):
+        tls_context(config)

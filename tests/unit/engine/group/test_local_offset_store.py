@@ -1,4 +1,6 @@
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -25,13 +27,18 @@ def written(path, *offsets: int) -> None:
         asyncio.run(store.persist([QUEUE]))
 
 
+def kept(path) -> dict[MessageQueue, int]:
+    """What a restarted member finds."""
+    return LocalFileOffsetStore(path).noted()
+
+
 def test_offsets_are_found_again_those_of_queues_not_named_too(path):
     store = LocalFileOffsetStore(path)
     store.update(QUEUE, 5)
     store.update(OTHER, 7)
     asyncio.run(store.persist([QUEUE]))
 
-    assert LocalFileOffsetStore(path).noted() == {QUEUE: 5, OTHER: 7}
+    assert kept(path) == {QUEUE: 5, OTHER: 7}
     assert asyncio.run(LocalFileOffsetStore(path).read_store(OTHER)) == 7
 
 
@@ -39,7 +46,7 @@ def test_the_file_of_the_java_client_is_understood(path):
     path.parent.mkdir()
     path.write_text('{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:12\n}}')
 
-    assert LocalFileOffsetStore(path).noted() == {QUEUE: 12}
+    assert kept(path) == {QUEUE: 12}
 
 
 @pytest.mark.parametrize("torn", [b"", b"{", b'{"offsetTable":{"a":1}}', b"\xff\xfe", b"null"])
@@ -47,7 +54,7 @@ def test_a_torn_file_is_replaced_by_its_backup_and_the_log_says_so(path, torn, c
     written(path, 5, 6)
     path.write_bytes(torn)
 
-    assert LocalFileOffsetStore(path).noted() == {QUEUE: 5}
+    assert kept(path) == {QUEUE: 5}
     assert "consumer_offsets_unreadable" in caplog.text
 
 
@@ -55,7 +62,7 @@ def test_a_crash_between_the_two_renames_costs_nothing(path):
     written(path, 5, 6)
     path.replace(path.with_name("offsets.json.bak"))
 
-    assert LocalFileOffsetStore(path).noted() == {QUEUE: 6}
+    assert kept(path) == {QUEUE: 6}
 
 
 def test_where_file_and_backup_are_torn_the_error_names_the_file_and_the_remedy(path):
@@ -63,9 +70,7 @@ def test_where_file_and_backup_are_torn_the_error_names_the_file_and_the_remedy(
     path.write_bytes(b"{")
     path.with_name("offsets.json.bak").write_bytes(b"{")
 
-    with pytest.raises(
-        ConfigError, match=r"offsets\.json and its backup are unreadable: mend or remove them"
-    ):
+    with pytest.raises(ConfigError, match=r"offsets\.json and its backup are unreadable: mend or remove"):
         LocalFileOffsetStore(path)
 
 
@@ -78,7 +83,7 @@ def test_a_file_that_cannot_be_written_is_logged_and_written_the_next_time(path,
 
     path.parent.unlink()
     asyncio.run(store.persist([QUEUE]))
-    assert LocalFileOffsetStore(path).noted() == {QUEUE: 5}
+    assert kept(path) == {QUEUE: 5}
 
 
 def test_a_write_whose_task_was_cancelled_does_not_meet_the_next_one(path, monkeypatch):
@@ -105,7 +110,7 @@ def test_a_write_whose_task_was_cancelled_does_not_meet_the_next_one(path, monke
         await second
 
     asyncio.run(scenario())
-    assert LocalFileOffsetStore(path).noted() == {QUEUE: 6}
+    assert kept(path) == {QUEUE: 6}
 
 
 def test_a_queue_given_up_keeps_its_offset(path):
@@ -125,4 +130,28 @@ def test_a_link_planted_in_the_place_of_the_new_file_keeps_its_target(path):
     written(path, 5)
 
     assert target.read_text() == "mine"
-    assert LocalFileOffsetStore(path).noted() == {QUEUE: 5}
+    assert kept(path) == {QUEUE: 5}
+
+
+PROGRAM = """
+import asyncio, atexit, pathlib, sys
+from rmqtools.engine.group.local_offset_store import LocalFileOffsetStore
+from rmqtools.model.queue import MessageQueue
+
+store = LocalFileOffsetStore(pathlib.Path(sys.argv[1]))
+queue = MessageQueue("T", "broker-a", 0)
+store.update(queue, 7)
+loop = asyncio.new_event_loop()  # asyncio.run would start a thread at its end: refused in Python 3.12
+atexit.register(lambda: loop.run_until_complete(store.persist([queue])))
+"""
+
+
+@pytest.mark.process
+def test_offsets_persisted_at_exit_when_no_executor_takes_work_are_in_the_file(tmp_path):
+    path = tmp_path / "offsets.json"
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(path)], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert kept(path) == {QUEUE: 7}

@@ -8,11 +8,16 @@ from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import response
 from tests.support.scripted_peer import ScriptedPeer
-from tests.unit.engine.consumer.push_scene import QUEUE, agrees, idle, pushing, refuses, until
+from tests.unit.engine.consumer.push_scene import QUEUE, Scene, agrees, idle, pushing, refuses, until
 
 UPDATE = RequestCode.UPDATE_CONSUMER_OFFSET
 SECOND = MessageQueue("T", "broker-a", 1)
 ELSEWHERE = [MessageQueue("T", "broker-b", number) for number in range(3)]
+
+
+def told(scene: Scene) -> list[str]:
+    """The offsets that the scene's broker was told, in order."""
+    return [one["commitOffset"] for one in scene.asked(UPDATE)]
 
 
 @asynccontextmanager
@@ -36,7 +41,7 @@ async def test_offsets_go_to_the_broker_when_they_have_changed():
         await store.persist([QUEUE])
         store.update(QUEUE, 6)
         await store.persist([QUEUE])
-        assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "6"]
+        assert told(scene) == ["5", "6"]
         assert scene.asked(UPDATE)[0]["consumerGroup"] == "g"
 
 
@@ -50,7 +55,7 @@ async def test_an_offset_that_a_pull_may_set_back_is_stored_once_more():
         assert store.offset_for_pull(QUEUE) == 6
         for _ in range(3):
             await store.persist([QUEUE])
-        assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "6", "6"]
+        assert told(scene) == ["5", "6", "6"]
 
 
 async def test_pulls_that_carry_what_is_stored_make_no_commit():
@@ -60,7 +65,7 @@ async def test_pulls_that_carry_what_is_stored_make_no_commit():
         for _ in range(3):
             await store.persist([QUEUE])
             store.offset_for_pull(QUEUE)
-        assert len(scene.asked(UPDATE)) == 1
+        assert told(scene) == ["5"]
 
 
 async def test_what_was_not_stored_is_stored_the_next_time_and_the_log_says_so(caplog):
@@ -73,15 +78,8 @@ async def test_what_was_not_stored_is_stored_the_next_time_and_the_log_says_so(c
         scene.member.offsets.update(QUEUE, 5)
         await scene.member.offsets.persist([QUEUE])
         await scene.member.offsets.persist([QUEUE])
-        assert len(scene.asked(UPDATE)) == 2
+        assert told(scene) == ["5", "5"]
     assert "consumer_offset_not_stored" in caplog.text
-
-
-async def test_only_the_queues_that_are_named_are_stored():
-    async with pushing() as scene:
-        scene.member.offsets.update(QUEUE, 5)
-        await scene.member.offsets.persist([])
-        assert scene.asked(UPDATE) == []
 
 
 async def test_an_offset_may_be_kept_from_going_back_and_may_go_back():
@@ -95,28 +93,21 @@ async def test_an_offset_may_be_kept_from_going_back_and_may_go_back():
 
 
 @pytest.mark.parametrize(
-    ("answer", "offset"),
+    ("answer", "offset", "noted"),
     [
-        (response(ResponseCode.SUCCESS, 0, ext_fields={"offset": "17"}), 17),
-        (response(ResponseCode.QUERY_NOT_FOUND, 0), None),
+        pytest.param(response(0, 0, ext_fields={"offset": "17"}), 17, {QUEUE: 17}, id="one"),
+        pytest.param(response(ResponseCode.QUERY_NOT_FOUND, 0), None, {}, id="none"),
+        pytest.param(response(0, 0, ext_fields={"offset": "-1"}), -1, {}, id="negative"),
     ],
 )
-async def test_a_group_without_offset_is_told_from_one_with_it(answer, offset):
+async def test_an_offset_that_a_broker_has_is_noted_unless_it_is_negative_and_not_stored_again(
+    answer, offset, noted
+):
     async with pushing(answer=lambda request: answer) as scene:
         assert await scene.member.offsets.read_store(QUEUE) == offset
-        assert scene.committed == offset
+        assert scene.member.offsets.noted() == noted
         await scene.member.offsets.persist([QUEUE])
-        assert scene.asked(UPDATE) == []  # it is stored there already
-
-
-async def test_a_negative_offset_is_read_but_neither_noted_nor_stored_again():
-    answer = response(ResponseCode.SUCCESS, 0, ext_fields={"offset": "-1"})
-
-    async with pushing(answer=lambda request: answer) as scene:
-        assert await scene.member.offsets.read_store(QUEUE) == -1
-        assert scene.member.offsets.noted() == {}
-        await scene.member.offsets.persist([QUEUE])
-        assert scene.asked(UPDATE) == []
+        assert told(scene) == []
 
 
 async def test_a_broker_that_cannot_tell_the_offset_is_an_error_never_no_offset():
@@ -133,7 +124,7 @@ async def test_a_broker_that_is_paused_keeps_no_offsets_of_others_waiting():
         await scene.member.offsets.commit({QUEUE: 5})
         await scene.member.offsets.persist([SECOND])
         assert not waiting.done()
-        assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "4"]
+        assert told(scene) == ["5", "4"]
         waiting.cancel()
 
 
@@ -158,28 +149,25 @@ async def test_a_commit_ends_at_the_first_queue_that_its_broker_does_not_answer_
         with pytest.raises(RemotingError):
             await scene.member.offsets.commit(dict.fromkeys([*ELSEWHERE, QUEUE], 5))
         assert len(paused.requests) == 1
-        assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5"]
+        assert told(scene) == ["5"]
 
 
 async def test_offsets_of_one_broker_are_told_one_after_the_other_whoever_tells_them():
-    at_once = []
-
     async with pushing(answer=lambda request: None) as scene:
         commit = scene.member.offsets.commit
         telling = [asyncio.create_task(commit({queue: 5})) for queue in (QUEUE, SECOND)]
-        await until(lambda: scene.asked(UPDATE))
+        await until(lambda: told(scene))
         await idle()
-        at_once.append(len(scene.asked(UPDATE)))
+        assert told(scene) == ["5"]
         for one in telling:
             one.cancel()
-    assert at_once == [1]
 
 
 async def test_what_is_stored_already_is_told_again_when_that_is_asked_for():
     async with pushing() as scene:
         await scene.member.offsets.commit({QUEUE: 5})
         await scene.member.offsets.persist([QUEUE, SECOND], again=True)
-        assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "5"]
+        assert told(scene) == ["5", "5"]
 
 
 async def test_a_broker_that_did_not_answer_may_have_lost_offsets_and_is_told_all_of_them_again():
@@ -192,5 +180,5 @@ async def test_a_broker_that_did_not_answer_may_have_lost_offsets_and_is_told_al
         scene.broker.disconnects = False
         assert store.offset_for_pull(QUEUE) is None  # pulls are not in turn
         await store.persist([QUEUE, SECOND])
-        assert [one["commitOffset"] for one in scene.asked(UPDATE)] == ["5", "6", "5", "6"]
+        assert told(scene) == ["5", "6", "5", "6"]
         assert store.offset_for_pull(QUEUE) == 5

@@ -1,24 +1,16 @@
-"""What a member needs of its servers is looked at before it joins its group."""
+"""The life of a member: what it needs of its servers before it joins, its rounds, its loops."""
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from rmqtools import (
-    Client,
-    ClientConfig,
-    PullConsumer,
-    PullConsumerConfig,
-    PushConsumer,
-    PushConsumerConfig,
-    QueueRange,
-)
+from rmqtools import Client, ClientConfig, PushConsumer, PushConsumerConfig, QueueRange, aio
 from rmqtools.allocate import AllocateAveragely, AllocateByPins, Pins
 from rmqtools.config.consumer import ConsumerConfig
-from rmqtools.engine.connection import background
 from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.client import ClientCore
+from rmqtools.engine.group import ownership
 from rmqtools.engine.group.live_strategy import LiveStrategy
 from rmqtools.engine.group.ownership import Rounds
 from rmqtools.errors import RemotingConnectError, UnsupportedError
@@ -27,83 +19,78 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.testing import FakeCluster
 from tests.support.behind_proxy import show_as_proxy, show_version
 from tests.support.fake import Fake
-from tests.unit.engine.consumer.push_scene import idle, until
+from tests.unit.engine.consumer.push_scene import idle, pushing, until
+
+
+async def listen(messages, context) -> None: ...
 
 
 def push(cluster: FakeCluster, *, strategy=None, sql=None, **settings) -> PushConsumer:
     config = PushConsumerConfig(name_server=cluster.name_server, group="g", **settings)
-    consumer = PushConsumer(config, strategy=strategy) if strategy else PushConsumer(config)
+    consumer = PushConsumer(config, strategy=strategy or AllocateAveragely())
     consumer.subscribe("T", lambda messages, context: None, sql=sql)
     return consumer
 
 
-def refused(consumer, text: str) -> None:
-    with pytest.raises(UnsupportedError, match=text):
-        consumer.start()
-    consumer.close()
+def show_old_brokers(cluster: FakeCluster) -> None:
+    cluster.create_topic("T")
+    show_version(cluster, "4.9.7")
 
 
-def test_pins_through_a_proxy_are_refused_at_the_start():
-    with FakeCluster() as cluster:
-        show_as_proxy(cluster)
-
-        refused(
-            push(cluster, strategy=AllocateByPins(when_absent="nobody")),
+@pytest.mark.parametrize(
+    ("show", "wanted", "text"),
+    [
+        pytest.param(
+            show_as_proxy,
+            {"strategy": AllocateByPins(when_absent="nobody")},
             "pins of a group.*proxy.*AllocatePinnedByIp",
-        )
+            id="pins-proxy",
+        ),
+        pytest.param(
+            show_as_proxy,
+            {"client_rebalance": False},
+            "client_rebalance=False.*proxy.*client_rebalance=True",
+            id="shares-proxy",
+        ),
+        pytest.param(
+            show_old_brokers,
+            {"client_rebalance": False},
+            "since 5.0.0, and broker-a.* 4.9.7; set client_rebalance=True",
+            id="shares-old-brokers",
+        ),
+        pytest.param(show_as_proxy, {"sql": "a = 1"}, "conditions.*proxy.*use tags", id="condition-proxy"),
+    ],
+)
+def test_what_the_servers_do_not_offer_is_refused_before_the_group_is_joined(show, wanted, text):
+    with FakeCluster() as cluster:
+        show(cluster)
+        consumer = push(cluster, **wanted)
+        with pytest.raises(UnsupportedError, match=text):
+            consumer.start()
+        consumer.close()
         assert cluster.requests(code=RequestCode.HEART_BEAT) == []
 
 
-def test_queues_shared_out_by_brokers_are_refused_at_the_start_through_a_proxy():
-    with FakeCluster() as cluster:
-        show_as_proxy(cluster)
-
-        refused(push(cluster, client_rebalance=False), "client_rebalance=False.*proxy.*client_rebalance=True")
-
-
-def test_queues_shared_out_by_brokers_are_refused_at_the_start_by_brokers_that_cannot():
-    with FakeCluster() as cluster:
-        cluster.create_topic("T")
-        show_version(cluster, "4.9.7")
-
-        refused(
-            push(cluster, client_rebalance=False),
-            "since 5.0.0, and broker-a.* 4.9.7; set client_rebalance=True",
-        )
-
-
-@pytest.mark.process
-def test_a_broker_that_is_away_does_not_keep_a_member_from_starting(caplog):
-    with FakeCluster() as cluster:
+async def test_a_broker_that_is_away_does_not_keep_a_member_from_starting(caplog):
+    async with FakeCluster() as cluster:
         cluster.create_topic("T")
         cluster.fault(code=RequestCode.GET_BROKER_RUNTIME_INFO, answer=None)
-
-        with push(cluster, client_rebalance=False, request_timeout=0.1):
+        config = PushConsumerConfig(name_server=cluster.name_server, group="g", client_rebalance=False)
+        consumer = aio.PushConsumer(config)
+        consumer.subscribe("T", listen)
+        async with consumer:
             assert "broker_version_unknown" in caplog.text
 
 
-def test_a_condition_through_a_proxy_is_refused_at_the_start():
+def test_a_condition_through_a_proxy_is_refused_to_a_running_member_and_to_a_range_read():
     with FakeCluster() as cluster:
         show_as_proxy(cluster)
-
-        refused(push(cluster, sql="a = 1"), "conditions.*proxy.*use tags")
-
-
-def test_a_condition_through_a_proxy_is_refused_when_a_running_member_wants_it():
-    with FakeCluster() as cluster:
-        show_as_proxy(cluster)
-        consumer = PullConsumer(PullConsumerConfig(name_server=cluster.name_server, group="g"))
-        consumer.subscribe("T")
-        with consumer, pytest.raises(UnsupportedError, match="conditions"):
-            consumer.subscribe("U", sql="a = 1")
-
-
-def test_a_range_is_not_read_by_a_condition_through_a_proxy():
-    with FakeCluster() as cluster, Client(ClientConfig(name_server=cluster.name_server)) as client:
-        show_as_proxy(cluster)
-        whole = QueueRange(MessageQueue("T", "broker-a", 0), 0, 1)
-        with pytest.raises(UnsupportedError, match="conditions"):
-            list(client.read_messages(whole, sql="a = 1"))
+        with push(cluster) as consumer, pytest.raises(UnsupportedError, match="conditions"):
+            consumer.subscribe("U", lambda messages, context: None, sql="a = 1")
+        with Client(ClientConfig(name_server=cluster.name_server)) as client:
+            whole = QueueRange(MessageQueue("T", "broker-a", 0), 0, 1)
+            with pytest.raises(UnsupportedError, match="conditions"):
+                list(client.read_messages(whole, sql="a = 1"))
 
 
 CONFIG = ConsumerConfig(name_server="127.0.0.1:1", group="g", rebalance_interval=60.0)
@@ -130,9 +117,9 @@ class Rebalances(Fake):
 
 
 @asynccontextmanager
-async def running(rebalance, *, strategy=None, config=CONFIG):
-    live = LiveStrategy(strategy or AllocateAveragely(), ClientCore(config), "g")
-    rounds = Rounds(rebalance, live, config)
+async def running(rebalance, *, strategy=None):
+    live = LiveStrategy(strategy or AllocateAveragely(), ClientCore(CONFIG), "g")
+    rounds = Rounds(rebalance, live, CONFIG)
     task = asyncio.create_task(rounds.run_forever())
     try:
         await rounds.first()
@@ -173,12 +160,10 @@ async def test_while_locks_are_refused_rounds_come_half_a_second_after_each_othe
 
 
 async def test_while_queues_are_not_shared_as_they_should_be_rounds_come_sooner():
-    config = ConsumerConfig(
-        name_server="127.0.0.1:1", group="g", rebalance_interval=60.0, rebalance_min_interval=0.001
-    )
-    async with running(Rebalances(False, False, True), config=config) as rounds:
-        await until(lambda: rounds.count == 3)
-        await asyncio.sleep(0.01)
+    async with running(Rebalances(False, False, True)) as rounds:
+        await asyncio.sleep(2.5)
+        assert rounds.count == 3
+        await asyncio.sleep(10)
         assert rounds.count == 3
 
 
@@ -208,51 +193,59 @@ async def test_a_strategy_that_fails_with_its_pins_does_not_end_the_rounds(caplo
     assert "no pins, please" in caplog.text
 
 
-class PinAnswers(Fake):
-    """Stands where pins are fetched: the first answer comes when it is let go, the others at once."""
-
-    def __init__(self, first: Pins | None, *others: Pins | None) -> None:
-        self._others = list(others)
-        self._first = first
-        self.go_on = asyncio.Event()
-        self.asked = 0
-
-    async def fetch(self, group, last):
-        self.asked += 1
-        if self.asked > 1:
-            return self._others.pop(0)
-        await self.go_on.wait()
-        return self._first
-
-
 @pytest.mark.parametrize("late", [Pins(3, ["10.0.0.3"]), None], ids=["older", "none"])
 async def test_an_older_answer_that_comes_late_does_not_replace_newer_pins(late):
-    newer = Pins(7, ["10.0.0.7"])
+    newer, asked, go_on = Pins(7, ["10.0.0.7"]), asyncio.Event(), asyncio.Event()
+
+    class PinAnswers(Fake):
+        async def fetch(self, group, last):
+            if asked.is_set():
+                return newer
+            asked.set()
+            await go_on.wait()
+            return late
 
     live = LiveStrategy(AllocateByPins(when_absent="nobody"), ClientCore(CONFIG), "g")
-    live._store = answers = PinAnswers(late, newer)
+    live._store = PinAnswers()
     slow = asyncio.create_task(live.refresh())
-    await until(lambda: answers.asked)
+    await asked.wait()
     assert await live.refresh()
-    answers.go_on.set()
+    go_on.set()
     await slow
     live.now()
     assert live.pins == newer
 
 
-async def test_pins_are_watched_on_after_an_error_nobody_foresaw(monkeypatch, caplog):
-    monkeypatch.setattr(background, "PAUSE_AFTER_ERROR", 0.001)
+@pytest.mark.parametrize(("part", "work"), [("held", "renew_locks"), ("offsets", "persist")])
+async def test_locks_are_renewed_and_offsets_persisted_again_after_an_error_nobody_foresaw(
+    part, work, monkeypatch, caplog
+):
     tries = []
-    config = ConsumerConfig(name_server="127.0.0.1:1", group="g", pin_poll_interval=0.001)
+
+    async def fail(*_):
+        tries.append(1)
+        raise KeyError("foreseen by nobody")
+
+    monkeypatch.setattr(ownership, "LOCK_INTERVAL", 5.0)
+    async with pushing(orderly=True) as scene:
+        monkeypatch.setattr(getattr(scene.member, part), work, fail)
+        scene.ownership._spawn_loops()
+        await asyncio.sleep(14)
+    assert len(tries) == 2
+    assert "foreseen by nobody" in caplog.text
+
+
+async def test_pins_are_watched_on_after_an_error_nobody_foresaw(monkeypatch, caplog):
+    tries = []
 
     async def fail():
         tries.append(1)
         raise KeyError("foreseen by nobody")
 
-    live = LiveStrategy(AllocateAveragely(), ClientCore(config), "g")
+    live = LiveStrategy(AllocateAveragely(), ClientCore(CONFIG), "g")
     monkeypatch.setattr(live, "refresh", fail)
-    owner, rounds = Background(), Rounds(Rebalances(), live, config)
-    owner.spawn_repeated("watch_pins", config.pin_poll_interval, rounds.watch_pins)
+    owner = Background()
+    owner.spawn_repeated("watch_pins", 0.001, Rounds(Rebalances(), live, CONFIG).watch_pins)
     await until(lambda: len(tries) > 1)
     await owner.stop()
     assert "foreseen by nobody" in caplog.text

@@ -52,6 +52,14 @@ class Broker:
         return response(ResponseCode.SUCCESS, 0, body=format_body(self.share))
 
 
+def route_to(consumer: PushConsumer, addrs: dict[str, str]) -> None:
+    """Let topic T have two queues on each of these brokers."""
+    brokers = [BrokerData(broker_name=name, cluster="c", broker_addrs={0: addrs[name]}) for name in addrs]
+    queues = [QueueData(broker_name=name, read_queue_nums=2, write_queue_nums=2, perm=6) for name in addrs]
+    route = TopicRouteData(broker_datas=tuple(brokers), queue_datas=tuple(queues))
+    consumer._client.routes.tables.update("T", route, publish_needed=True)
+
+
 @asynccontextmanager
 async def member(broker: Broker) -> AsyncIterator[tuple[PushConsumer, Member]]:
     async with ScriptedPeer(broker.answer).serving() as peer:
@@ -62,10 +70,7 @@ async def member(broker: Broker) -> AsyncIterator[tuple[PushConsumer, Member]]:
             """Acknowledge."""
 
         consumer.subscribe("T", listen)
-        data = BrokerData(broker_name="broker-a", cluster="c", broker_addrs={0: peer.addr})
-        queues = QueueData(broker_name="broker-a", read_queue_nums=2, write_queue_nums=2, perm=6)
-        route = TopicRouteData(broker_datas=(data,), queue_datas=(queues,))
-        consumer._client.routes.tables.update("T", route, publish_needed=True)
+        route_to(consumer, {"broker-a": peer.addr})
         group_member = consumer._member
         try:
             yield consumer, group_member
@@ -113,9 +118,8 @@ async def test_a_group_that_is_switched_to_pull_pulls_the_retry_topic_of_its_pop
         assert await rebalance(consumer)
         assert popped.is_dropped
         assert group_member.held.popped == {}
-        assert {queue: held.next_offset for queue, held in group_member.held.pulled.items()} == dict.fromkeys(
-            PULLED, 5
-        )
+        pulled = group_member.held.pulled
+        assert {queue: pulled[queue].next_offset for queue in pulled} == dict.fromkeys(PULLED, 5)
         assert RETRY in group_member.subscriptions
 
 
@@ -132,6 +136,18 @@ async def test_a_group_that_is_switched_to_pop_gives_up_what_it_pulled():
         assert group_member.held.pulled == {}
         assert list(group_member.held.popped) == [POPPED]
         assert RETRY not in group_member.subscriptions
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"messageQueueAssignments":7}'])
+async def test_of_a_broker_whose_assignment_cannot_be_read_the_next_one_is_asked(body):
+    garbled = ScriptedPeer(
+        lambda one: response(0, 0, body=body if one.code == RequestCode.QUERY_ASSIGNMENT else b"")
+    )
+    async with member(Broker()) as (consumer, group_member), garbled.serving():
+        addr = consumer._client.routes.tables.broker_addrs["broker-a"][0]
+        route_to(consumer, {"broker-0": garbled.addr, "broker-a": addr})
+        assert await rebalance(consumer)
+        assert list(group_member.held.popped) == [POPPED]
 
 
 async def test_while_no_broker_knows_the_member_everything_stays_and_it_asks_again_soon():
@@ -171,14 +187,8 @@ def test_a_strategy_that_brokers_do_not_know_is_refused():
 
 @pytest.mark.parametrize("settings", [{"orderly": True}, {"message_model": MessageModel.BROADCASTING}])
 def test_in_order_and_broadcasting_members_share_by_themselves(settings, tmp_path):
-    config = PushConsumerConfig(
-        name_server="127.0.0.1:1",
-        group="g",
-        client_rebalance=False,
-        offset_store_path=str(tmp_path / "offsets.json"),
-        **settings,
-    )
+    settings |= {"client_rebalance": False, "offset_store_path": str(tmp_path / "offsets.json")}
 
-    consumer = PushConsumer(config)
+    consumer = PushConsumer(PushConsumerConfig(name_server="127.0.0.1:1", group="g", **settings))
 
     assert not isinstance(consumer._ownership.rounds._rebalance, BrokerRebalance)

@@ -2,15 +2,12 @@ import json
 
 import pytest
 
-from rmqtools.engine.connection import background
-from rmqtools.engine.group import ownership
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.engine.group.queue_locks import QueueLocks
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import response
-from tests.support.scripted_peer import ScriptedPeer
-from tests.unit.engine.consumer.push_scene import QUEUE, pushing, until
+from tests.unit.engine.consumer.push_scene import QUEUE, pushing
 
 SECOND = MessageQueue("T", "broker-a", 1)
 ELSEWHERE = MessageQueue("T", "broker-b", 0)
@@ -43,7 +40,7 @@ async def test_of_a_broker_that_does_not_answer_nothing_is_known(caplog):
 
 
 async def test_renewed_locks_are_noted_refused_ones_too_and_unanswered_ones_stay():
-    async with ScriptedPeer().serving(), pushing(answer=grants(1), orderly=True) as scene:
+    async with pushing(answer=grants(1), orderly=True) as scene:
         scene.client.routes.tables.broker_addrs["broker-b"] = {0: "127.0.0.1:1"}
         table = scene.member.held.pulled
         for queue in (SECOND, ELSEWHERE):
@@ -63,34 +60,3 @@ async def test_an_answer_that_cannot_be_read_tells_nothing_about_locks(body, cap
     async with pushing(answer=lambda _: response(ResponseCode.SUCCESS, 0, body=body)) as scene:
         assert await QueueLocks(scene.client, "g").lock([QUEUE]) == {}
     assert "lock_failed" in caplog.text
-
-
-async def test_locks_are_renewed_again_after_an_error_nobody_foresaw(monkeypatch, caplog):
-    monkeypatch.setattr(ownership, "LOCK_INTERVAL", 0.001)
-    monkeypatch.setattr(background, "PAUSE_AFTER_ERROR", 0.001)
-    tries = []
-
-    async def fail():
-        tries.append(1)
-        raise KeyError("foreseen by nobody")
-
-    async with pushing(orderly=True) as scene:
-        monkeypatch.setattr(scene.member.held, "renew_locks", fail)
-        scene.ownership._spawn_loops()
-        await until(lambda: len(tries) > 1)
-    assert "foreseen by nobody" in caplog.text
-
-
-async def test_offsets_are_persisted_again_after_an_error_nobody_foresaw(monkeypatch, caplog):
-    monkeypatch.setattr(background, "PAUSE_AFTER_ERROR", 0.001)
-    tries = []
-
-    async def fail(queues):
-        tries.append(queues)
-        raise KeyError("foreseen by nobody")
-
-    async with pushing(persist_consumer_offset_interval=0.001) as scene:
-        monkeypatch.setattr(scene.member.offsets, "persist", fail)
-        scene.ownership._spawn_loops()
-        await until(lambda: len(tries) > 1)
-    assert "foreseen by nobody" in caplog.text

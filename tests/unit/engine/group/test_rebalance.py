@@ -127,30 +127,40 @@ async def test_a_queue_whose_giving_up_failed_with_an_error_is_tried_again(caplo
     assert "foreseen by nobody" in caplog.text
 
 
-class TwoBrokers(Scene):
-    """A second queue, whose broker does not answer until it is allowed to."""
-
-    sick = MessageQueue("T", "stands-still", 0)
-
-    def __init__(self, *members: str) -> None:
-        super().__init__(*members)
-        self.answers = asyncio.Event()
-
-    async def find_queues(self, topic):
-        return [QUEUE, self.sick]
-
-    async def start_offset(self, queue):
-        if queue == self.sick:
-            await self.answers.wait()
-        return 7
-
-
 async def test_a_queue_whose_start_is_known_does_not_wait_for_a_broker_that_does_not_answer():
+    sick, answers = MessageQueue("T", "stands-still", 0), asyncio.Event()
+
+    class TwoBrokers(Scene):
+        async def find_queues(self, topic):
+            return [QUEUE, sick]
+
+        async def start_offset(self, queue):
+            if queue == sick:
+                await answers.wait()
+            return 7
+
     scene = TwoBrokers("me")
     running = asyncio.create_task(scene.rounds.run(AVG))
     await asyncio.sleep(0.1)
-
     assert set(scene.held.pulled) == {QUEUE}
-    scene.answers.set()
+    answers.set()
     assert await running
-    assert set(scene.held.pulled) == {QUEUE, scene.sick}
+    assert set(scene.held.pulled) == {QUEUE, sick}
+
+
+async def test_a_broker_is_asked_for_the_members_once_in_a_round_whatever_the_topics():
+    asked: list[bool] = []
+
+    class Listed(Scene):
+        def topics(self):
+            return ["T", "U", "V"]
+
+        async def find_members(self, topic, told):
+            asked.append("broker-a" not in told)
+            told["broker-a"] = ("me",)
+            return await super().find_members(topic, told)
+
+    scene = Listed("me")
+    for _ in range(2):
+        await scene.rounds.run(AVG)
+    assert asked == [True, False, False] * 2

@@ -79,19 +79,3 @@ def steps_of_an_answer(held_before: int) -> int:
 
 def test_an_answer_takes_the_same_steps_however_many_messages_are_held():
     assert steady(steps_of_an_answer, 10) == steady(steps_of_an_answer, 5_000)
-
-
-async def test_a_broker_is_asked_for_the_members_once_in_a_round_whatever_the_topics():
-    asked: list[bool] = []
-
-    class Listed(Topics):
-        async def find_members(self, topic, told):
-            asked.append("broker-a" not in told)
-            told["broker-a"] = ("me",)
-            return await super().find_members(topic, told)
-
-    scene = Listed(5)
-    await scene.rounds.run(AVG)
-    await scene.rounds.run(AVG)
-
-    assert asked == [True, False, False, False, False] * 2
