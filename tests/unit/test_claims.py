@@ -50,6 +50,17 @@ def test_contributing_cites_files_that_exist():
     assert {path for path in cited if not (ROOT / path).exists()} == set()
 
 
+def test_every_test_that_sees_a_fault_exists():
+    page = (ROOT / "tests/faults.md").read_text()
+    named = {tuple(one.split("::")) for one in re.findall(r"`([\w/]+\.py::\w+)", page)}
+    texts = {
+        file: (ROOT / "tests" / file).read_text() for file, _ in named if (ROOT / "tests" / file).exists()
+    }
+
+    assert len(named) > 100
+    assert {f"{file}::{test}" for file, test in named if f"def {test}(" not in texts.get(file, "")} == set()
+
+
 @pytest.mark.process  # git
 def test_the_commits_that_contributing_shows_for_each_kind_are_small():
     table = (ROOT / "CONTRIBUTING.md").read_text().partition("Small commits")[2].partition("\n## ")[0]
