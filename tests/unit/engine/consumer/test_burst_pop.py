@@ -138,7 +138,7 @@ def test_a_loop_that_takes_over_at_any_moment_loses_nothing(cluster, sources, mo
     monkeypatch.setattr(burst, "_LOOK_AGAIN", 0.0)
     listener = Listener()
 
-    with member(cluster, listener):
+    with member(cluster, listener, pop_batch_nums=8):
         assert listener.wait()
         wait_until(lambda: acknowledged(cluster) == set(ALL))
 
