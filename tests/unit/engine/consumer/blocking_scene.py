@@ -55,6 +55,12 @@ async def on_a_thread(listener, **settings: Any) -> AsyncIterator[Scene]:
 @asynccontextmanager
 async def in_a_coroutine(listener, **settings: Any) -> AsyncIterator[Scene]:
     """A consumer with a coroutine that calls the function, which does not block it."""
+    async with pushing(coroutine_of(listener), consume_threads=1, **settings) as scene:
+        yield scene
+
+
+def coroutine_of(listener) -> Callable[..., Any]:
+    """Return a coroutine listener that does what the function does, and waits without blocking."""
 
     async def listen(messages, context):
         answer = listener.begin(messages) if isinstance(listener, Heard) else listener(messages, context)
@@ -63,8 +69,7 @@ async def in_a_coroutine(listener, **settings: Any) -> AsyncIterator[Scene]:
             return listener.answer
         return answer
 
-    async with pushing(listen, consume_threads=1, **settings) as scene:
-        yield scene
+    return listen
 
 
 WAYS = [pytest.param(in_a_coroutine, id="coroutine"), pytest.param(on_a_thread, id="thread")]

@@ -8,9 +8,9 @@ from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.queue import MessageQueue
 from tests.unit.engine.consumer.pull_scene import BrokerSet, polled, reading
 from tests.unit.engine.consumer.pull_script import PULL, asked_offsets, found, pulls, script
-from tests.unit.engine.consumer.push_scene import Scene, idle, pushing, until
-from tests.unit.engine.consumer.test_pop import begin, end, pops, scripted
+from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, until
 from tests.unit.engine.consumer.test_pop import found as popped
+from tests.unit.engine.consumer.test_pop import popping, pops, scripted
 
 
 async def pass_time(scene: Scene, seconds: float) -> None:
@@ -86,15 +86,15 @@ async def test_what_is_given_up_while_it_waits_for_the_limit_is_not_pulled():
 
 async def test_a_pop_waits_as_a_pull_does_so_that_no_message_is_invisible_meanwhile():
     answers = scripted(popped(4, 5), popped(6))
-    async with pushing(answer=answers, max_messages_per_second=10) as scene:
-        held = begin(scene)
+    async with popping(answer=answers, max_messages_per_second=10) as scene:
+        held = scene.member.held.popped[QUEUE]
         await until(lambda: len(scene.heard) == 2 and held.wait_ack_count == 0)
         await pass_time(scene, 0.19)
         before = pops(scene)
         await pass_time(scene, 0.02)
         await until(lambda: scene.heard == [[4], [5], [6]])
-        await end(scene)
-        assert before == 1
+
+    assert before == 1
 
 
 async def test_a_pull_consumer_keeps_to_the_limit():
