@@ -82,6 +82,20 @@ def member(
     return consumer
 
 
+def consume_all(
+    cluster: FakeCluster,
+    sources: list[Source[Any]],
+    at: dict[Place, Callable[[], object]] | None = None,
+    **settings: Any,
+) -> None:
+    """Consume each message once, in a burst; ``at``: what to do at the call for a place."""
+    listener = Listener(at)
+    with member(cluster, listener, **settings):
+        assert listener.wait()
+    assert sources
+    assert listener.heard == ALL
+
+
 def committed(cluster: FakeCluster) -> list[int | None]:
     return [cluster.committed("G", queue) for queue in QUEUES]
 

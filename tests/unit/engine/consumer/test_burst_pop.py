@@ -34,6 +34,7 @@ from tests.unit.engine.consumer.burst_scene import (
     Place,
     backlog,
     committed,
+    consume_all,
     heard_of_a_slow_broker,
     noted_bursts,
 )
@@ -68,18 +69,8 @@ def sources(monkeypatch) -> list[Source[Any]]:
 
 
 @pytest.fixture
-def consume(cluster, sources) -> Callable[..., Listener]:
-    """Consume all in a burst, once each; ``at``: what to do at the call for a place."""
-
-    def consume(at: dict[Place, Callable[[], object]] | None = None, **settings: Any) -> Listener:
-        listener = Listener(at)
-        with member(cluster, listener, **settings):
-            assert listener.wait()
-        assert sources
-        assert listener.heard == ALL
-        return listener
-
-    return consume
+def consume(cluster, sources) -> Callable[..., None]:
+    return partial(consume_all, cluster, sources, client_rebalance=False)
 
 
 def acknowledged(cluster: FakeCluster) -> set[Place]:

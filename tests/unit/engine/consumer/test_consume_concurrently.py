@@ -21,7 +21,7 @@ from tests.unit.engine.consumer.blocking_scene import (
     in_both_ways,
     until,
 )
-from tests.unit.engine.consumer.push_scene import Scene, idle, pushing, refuses, stored
+from tests.unit.engine.consumer.push_scene import Scene, idle, pushing, refuses, stored, waits_for
 
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
 SEND_BACK = RequestCode.CONSUMER_SEND_MSG_BACK
@@ -203,10 +203,7 @@ async def test_messages_of_several_topics_in_the_retry_topic_go_each_to_its_own_
 async def test_nothing_is_taken_from_a_slow_listener_where_nobody_else_would_get_it(why, tmp_path):
     settings: Any = {"message_model": "BROADCASTING", "offset_store_path": str(tmp_path / "offsets.json")}
 
-    async def listen(messages, context):
-        await asyncio.Event().wait()
-
-    async with pushing(listen, **(settings if why == "broadcasting" else {})) as scene:
+    async with pushing(waits_for(asyncio.Event()), **(settings if why == "broadcasting" else {})) as scene:
         scene.arrive(stored(0))
         await idle()
         if why == "given up":

@@ -12,7 +12,7 @@ from rmqtools.model.codes import RequestCode
 from rmqtools.model.consume import ConsumeOrderlyStatus
 from rmqtools.model.queue import MessageQueue
 from tests.unit.engine.consumer.blocking_scene import PATIENCE, Heard, blocking, in_both_ways, until
-from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, refuses, stored
+from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, refuses, stored, waits_for
 
 SUCCESS, COMMIT = ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.COMMIT
 SUSPEND, ROLLBACK = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT, ConsumeOrderlyStatus.ROLLBACK
@@ -202,10 +202,7 @@ async def test_nothing_is_handed_out_without_the_lock_or_when_it_is_too_old():
 async def test_the_result_for_a_queue_given_up_meanwhile_is_not_committed():
     ended = asyncio.Event()
 
-    async def listen(messages, context):
-        await ended.wait()
-
-    async with pushing(listen, orderly=True) as scene:
+    async with pushing(waits_for(ended), orderly=True) as scene:
         await consume(scene, 0)
         scene.held.drop()
         del scene.member.held.pulled[QUEUE]
@@ -218,10 +215,7 @@ async def test_a_queue_is_not_released_while_its_listener_runs(monkeypatch):
     monkeypatch.setattr(hold_and_release, "_PATIENCE", 0.01)
     ended = asyncio.Event()
 
-    async def listen(messages, context):
-        await ended.wait()
-
-    async with pushing(listen, orderly=True) as scene:
+    async with pushing(waits_for(ended), orderly=True) as scene:
         await consume(scene, 0)
         held = scene.member.held
         await held.give_up([scene.held])

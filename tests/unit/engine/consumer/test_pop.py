@@ -15,7 +15,16 @@ from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.messages.batch_ack import parse_batch_ack_body
 from rmqtools.protocol.messages.stored import encode_message
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from tests.unit.engine.consumer.push_scene import QUEUE, Scene, agrees, idle, pushing, stored, until
+from tests.unit.engine.consumer.push_scene import (
+    QUEUE,
+    Scene,
+    agrees,
+    idle,
+    pushing,
+    stored,
+    until,
+    waits_for,
+)
 
 Answers = deque[RemotingCommand]
 
@@ -123,11 +132,8 @@ async def test_messages_of_other_tags_and_those_tried_too_often_are_acknowledged
 async def test_while_too_many_wait_for_their_listener_nothing_is_popped():
     gate = asyncio.Event()
 
-    async def listen(messages, context) -> None:
-        await gate.wait()
-
     answers = scripted(found(4, 5, 6), found(7))
-    async with popping(listen, answer=answers, pop_threshold_for_queue=2) as scene:
+    async with popping(waits_for(gate), answer=answers, pop_threshold_for_queue=2) as scene:
         held = scene.member.held.popped[QUEUE]
         await until(lambda: held.wait_ack_count == 3)
         await idle()
@@ -180,8 +186,8 @@ async def test_a_topic_that_is_unsubscribed_is_not_popped_any_more_and_what_come
 )
 async def test_a_broker_that_answers_pops_at_once_and_without_messages_is_asked_rarely(code):
     async with popping(answer=lambda request: response(code, 0)) as scene:
-        for _ in range(1000):
-            scene.clock.advance(0.01)
-            await asyncio.sleep(0.01)
+        for _ in range(200):
+            scene.clock.advance(0.05)
+            await asyncio.sleep(0.05)
 
     assert 2 <= pops(scene) <= 30

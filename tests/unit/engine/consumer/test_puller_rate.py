@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 
-from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.queue import MessageQueue
 from tests.unit.engine.consumer.pull_scene import BrokerSet, polled, reading
 from tests.unit.engine.consumer.pull_script import PULL, asked_offsets, found, pulls, script
-from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, until
+from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, until, waits_for
 from tests.unit.engine.consumer.test_pop import found as popped
 from tests.unit.engine.consumer.test_pop import popping, pops, scripted
 
@@ -45,9 +44,7 @@ async def test_no_pull_leaves_while_the_messages_of_an_answer_are_not_counted_ye
 
 async def test_all_queues_of_a_member_share_one_limit():
     async with pushing(answer=script(found(0, 1)), max_messages_per_second=10) as scene:
-        second = ProcessQueue(MessageQueue("T", "broker-a", 1), scene.clock, 0)
-        second.lock(True)
-        scene.member.held.pulled[second.queue] = second
+        second = scene.hold(MessageQueue("T", "broker-a", 1))
         await pulls(scene, 1)
         await until(lambda: len(scene.heard) == 2)
         scene.puller.start(second)
@@ -108,10 +105,9 @@ async def test_a_pull_consumer_keeps_to_the_limit():
 async def test_listeners_get_what_was_fetched_while_the_next_fetch_waits():
     gate = asyncio.Event()
 
-    async def listen(messages, context):
-        await gate.wait()
-
-    async with pushing(listen, answer=script(found(0, 1), found(2)), max_messages_per_second=1) as scene:
+    async with pushing(
+        waits_for(gate), answer=script(found(0, 1), found(2)), max_messages_per_second=1
+    ) as scene:
         await pulls(scene, 1)
         await until(lambda: scene.held.count == 2)
         gate.set()
