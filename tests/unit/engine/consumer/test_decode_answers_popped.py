@@ -2,7 +2,9 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
+from rmqtools.engine.consumer.listeners import Listener
 from rmqtools.engine.consumer.running_info import running_info
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.messages.properties import parse_properties
@@ -23,6 +25,15 @@ def popped(*messages: bytes, offsets: str) -> RemotingCommand:
     return response(ResponseCode.SUCCESS, 0, ext_fields=fields, body=b"".join(messages))
 
 
+async def acknowledge_of(
+    *answers: RemotingCommand, count: int, listener: Listener | None = None, **settings: Any
+) -> Scene:
+    """The scene when of these answers to pops so many messages are acknowledged."""
+    async with popping(listener, answer=scripted(*answers), **settings) as scene:
+        await until(lambda: len(acknowledged(scene)) == count)
+    return scene
+
+
 def hidden(scene: Scene) -> list[int]:
     return [int(fields["offset"]) for fields in scene.asked(RequestCode.CHANGE_MESSAGE_INVISIBLETIME)]
 
@@ -37,9 +48,7 @@ async def test_a_pop_hands_out_a_corrupt_message_alone_and_it_is_tried_again():
 
 
 async def test_a_pop_passes_over_a_broken_head_and_acknowledges_it_so_that_it_does_not_come_for_ever(caplog):
-    answer = scripted(popped(good(0), headless(1), good(2), offsets="0,1,2"))
-    async with popping(answer=answer) as scene:
-        await until(lambda: len(acknowledged(scene)) == 3)
+    scene = await acknowledge_of(popped(good(0), headless(1), good(2), offsets="0,1,2"), count=3)
 
     assert (acknowledged(scene), scene.heard) == ([0, 1, 2], [[0], [2]])
     assert running_info(scene.member).properties["PROP_RMQTOOLS_PASSED_OVER"] == "1"
@@ -49,18 +58,15 @@ async def test_a_pop_passes_over_a_broken_head_and_acknowledges_it_so_that_it_do
 
 
 async def test_a_pop_hands_out_what_stands_in_front_of_an_impossible_size(caplog):
-    answer = scripted(popped(good(0), changed(1, 0, 0), offsets="0,1"))
-    async with popping(answer=answer) as scene:
-        await until(lambda: acknowledged(scene) == [0])
+    scene = await acknowledge_of(popped(good(0), changed(1, 0, 0), offsets="0,1"), count=1)
 
-    assert scene.heard == [[0]]
+    assert (acknowledged(scene), scene.heard) == ([0], [[0]])
     assert "pop_answer_torn" in caplog.text
 
 
 async def test_a_popped_batch_is_acknowledged_once_when_all_its_messages_are_consumed():
-    answer = scripted(popped(batch(0, 3), good(3), offsets="0,3"))
-    async with popping(listener := Reader(), answer=answer) as scene:
-        await until(lambda: len(acknowledged(scene)) == 2)
+    answer, listener = popped(batch(0, 3), good(3), offsets="0,3"), Reader()
+    scene = await acknowledge_of(answer, count=2, listener=listener)
 
     assert sorted(listener.bodies) == [b"0", b"1", b"2", b"3"]
     assert (acknowledged(scene), hidden(scene)) == ([0, 3], [])
@@ -79,9 +85,8 @@ def retried(scene: Scene) -> list[tuple[str, str, bool]]:
 
 
 async def test_of_a_popped_batch_a_failed_message_goes_to_the_retry_topic_and_the_batch_is_acknowledged():
-    answer = scripted(popped(batch(0, 3), good(3), offsets="0,3"))
-    async with popping(fails_for_one, answer=answer) as scene:
-        await until(lambda: len(acknowledged(scene)) == 2)
+    answer = popped(batch(0, 3), good(3), offsets="0,3")
+    scene = await acknowledge_of(answer, count=2, listener=fails_for_one)
 
     assert (acknowledged(scene), hidden(scene)) == ([0, 3], [])
     assert retried(scene) == [("%RETRY%g", "3", False)]
@@ -89,9 +94,7 @@ async def test_of_a_popped_batch_a_failed_message_goes_to_the_retry_topic_and_th
 
 async def test_a_popped_batch_that_cannot_be_taken_apart_goes_to_the_retry_topic_as_it_is_stored():
     whole = replace(decode_message(batch(0, 3)), body=b"no batch")
-    answer = scripted(popped(encode_message(whole), offsets="0"))
-    async with popping(Reader(), answer=answer) as scene:
-        await until(lambda: acknowledged(scene) == [0])
+    scene = await acknowledge_of(popped(encode_message(whole), offsets="0"), count=1, listener=Reader())
 
     sent = [one.body for one in scene.broker.requests if one.code == RequestCode.SEND_MESSAGE_V2]
     assert (len(retried(scene)), sent) == (1, [b"no batch"])
@@ -136,9 +139,8 @@ async def test_messages_of_a_popped_batch_that_no_listener_got_before_the_end_go
 
 
 async def test_that_stored_batches_are_popped_is_logged_once_with_the_topic_to_create(caplog):
-    pops = (popped(batch(0, 2), offsets="0"), popped(batch(2, 2), offsets="2"))
-    async with popping(answer=scripted(*pops)) as scene:
-        await until(lambda: len(acknowledged(scene)) == 2)
+    await acknowledge_of(popped(batch(0, 2), offsets="0"), popped(batch(2, 2), offsets="2"), count=2)
+
     assert caplog.text.count("stored_batches_popped") == 1
     assert "%RETRY%g_T" in caplog.text
 

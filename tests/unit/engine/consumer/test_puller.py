@@ -9,7 +9,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import response
 from tests.support.scripted_peer import ScriptedPeer
 from tests.unit.engine.consumer.pull_script import PULL, answered, asked_offsets, found, pulls, script
-from tests.unit.engine.consumer.push_scene import QUEUE, idle, pushing, stored, until, waits_for
+from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, stored, until, waits_for
 
 
 async def test_a_pull_says_what_is_consumed_and_what_is_wanted():
@@ -130,30 +130,31 @@ async def test_after_an_error_a_queue_rests_as_long_as_its_code_wants(code, seco
         assert asked_offsets(scene) == [0, 0]
 
 
-async def test_a_broker_that_has_forgotten_this_member_is_told_once_for_all_its_queues():
-    forgotten = response(ResponseCode.SUBSCRIPTION_NOT_EXIST, 0, remark="who?")
-    async with pushing(answer=script(*[forgotten] * 8)) as scene:
-        more = [ProcessQueue(MessageQueue("T", "broker-a", number), scene.clock, 0) for number in range(1, 8)]
-        for held in [scene.held, *more]:
-            scene.puller.start(held)
-        await until(lambda: len(scene.asked(PULL)) == 8 and scene.asked(RequestCode.HEART_BEAT))
-        await idle()
-        assert len(scene.asked(RequestCode.HEART_BEAT)) == 1
-        for held in more:
-            held.drop()
+QUEUES = [MessageQueue("T", "broker-a", number) for number in range(8)]
 
 
-async def test_a_broker_that_has_forgotten_this_member_is_told_once_for_all_popped_queues_too():
+def start_pulls(scene: Scene) -> None:
+    for queue in QUEUES:
+        scene.puller.start(ProcessQueue(queue, scene.clock, 0))
+
+
+def start_pops(scene: Scene) -> None:
+    for queue in QUEUES:
+        scene.popper.start(PopProcessQueue(queue, scene.clock))
+
+
+@pytest.mark.parametrize(
+    ("start", "code"),
+    [(start_pulls, PULL), (start_pops, RequestCode.POP_MESSAGE)],
+    ids=["pulled", "popped"],
+)
+async def test_a_broker_that_has_forgotten_this_member_is_told_once_for_all_its_queues(start, code):
     def answer(request):
-        forgets = request.code == RequestCode.POP_MESSAGE
-        return response(ResponseCode.SUBSCRIPTION_NOT_EXIST if forgets else ResponseCode.SUCCESS, 0)
+        return response(ResponseCode.SUBSCRIPTION_NOT_EXIST if request.code == code else 0, 0)
 
     async with pushing(answer=answer) as scene:
-        popped = [PopProcessQueue(MessageQueue("T", "broker-a", number), scene.clock) for number in range(8)]
-        for held in popped:
-            scene.popper.start(held)
-        await until(lambda: len(scene.asked(RequestCode.POP_MESSAGE)) >= 8)
-        await until(lambda: scene.asked(RequestCode.HEART_BEAT))
+        start(scene)
+        await until(lambda: len(scene.asked(code)) >= 8 and scene.asked(RequestCode.HEART_BEAT))
         await idle()
         assert len(scene.asked(RequestCode.HEART_BEAT)) == 1
         await scene.popper.close()
