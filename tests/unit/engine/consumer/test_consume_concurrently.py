@@ -260,17 +260,6 @@ async def test_slow_listeners_run_at_once_on_as_many_threads_as_there_may_be():
         assert sent_back(scene) == []
 
 
-async def test_messages_behind_a_slow_one_are_taken_by_another_thread():
-    heard = Heard(0)
-
-    async with blocking(heard, threads=2) as (scene, _):
-        scene.arrive(*map(stored, range(100)))
-        await until(lambda: scene.held.count == 1)
-        assert scene.committed == 0
-        heard.go_on.set()
-        await until(lambda: scene.committed == 100)
-
-
 @pytest.mark.process
 async def test_a_listener_that_was_quick_and_becomes_slow_gets_its_threads_back():
     together, first_slow = threading.Barrier(8), 0

@@ -57,16 +57,6 @@ async def test_other_tags_wanted_while_a_broker_holds_the_pull_are_asked_for_at_
         assert (scene.heard, scene.committed) == ([], None)
 
 
-async def test_an_answer_for_an_offset_that_is_not_wanted_any_more_is_dropped():
-    def meanwhile(request):
-        scene.held.next_offset = 70
-        return found(0)
-
-    async with pushing(answer=script(meanwhile)) as scene:
-        await pulls(scene, 2)
-        assert (asked_offsets(scene), scene.heard) == ([0, 70], [])
-
-
 @pytest.mark.parametrize(
     ("moved_to", "range_"),
     [pytest.param(300, (300, 1000), id="removed-by-age"), pytest.param(4, (0, 4), id="lost-with-a-master")],

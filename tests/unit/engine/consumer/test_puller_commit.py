@@ -154,13 +154,3 @@ async def test_an_idle_consumer_tells_a_broker_that_was_away_its_offset_again():
         brokers.forget_offsets()  # killed before it had written them to its disk
         brokers.cluster.disconnect("broker-a")
         await until(lambda: brokers.committed == {0: 10})
-
-
-async def test_closing_tells_the_broker_offsets_that_it_should_have_already():
-    brokers = BrokerSet(30)
-    async with reading(brokers) as consumer:
-        await polled(consumer, 10)
-        await consumer.commit()
-        brokers.forget_offsets()
-        await consumer.close()
-        assert brokers.committed == {0: 10}

@@ -1,6 +1,5 @@
 """A negative offset in a group's store is no offset: whoever reads it starts at ``consume_from``."""
 
-
 import pytest
 
 from rmqtools import aio
