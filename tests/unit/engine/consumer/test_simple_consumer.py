@@ -210,3 +210,21 @@ async def test_an_argument_out_of_range_is_refused_by_name_before_anything_is_se
 
     with pytest.raises(ConfigError, match=complaint):
         await consumer.receive(**arguments)
+
+
+async def test_several_iterations_share_the_messages():
+    async with FakeCluster() as cluster, member(cluster, "T", wait=0.1) as consumer:
+        cluster.store("T", *(b"%d" % n for n in range(40)))
+        found: list[bytes] = []
+
+        async def work() -> None:
+            async for message in consumer:
+                await consumer.ack(message)
+                found.append(message.body)
+                if len(found) == 40:
+                    await consumer.close()
+
+        with contextlib.suppress(ClientStateError):
+            await asyncio.gather(*(work() for _ in range(4)))
+
+    assert sorted(found, key=int) == [b"%d" % n for n in range(40)]
