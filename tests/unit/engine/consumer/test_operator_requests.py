@@ -11,9 +11,9 @@ from rmqtools.model.consume import ConsumeConcurrentlyStatus
 from rmqtools.model.group import ResetOffsetBody
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.running_info import ConsumeMessageDirectlyResult
 from rmqtools.protocol.messages.stored import encode_message
 from rmqtools.protocol.wire.bodies import (
-    ConsumeMessageDirectlyResult,
     format_body,
     parse_consume_directly,
     parse_consumer_status,
@@ -68,8 +68,8 @@ async def consumed(scene: Scene, message: MessageExt | bytes) -> ConsumeMessageD
 
 
 async def ask_for_running_info(scene: Scene, *, group: str = "g", stack: str = "false") -> RemotingCommand:
-    fields = {"consumerGroup": group, "clientId": "c", "jstackEnable": stack}
-    return await ask(scene, RequestCode.GET_CONSUMER_RUNNING_INFO, **fields)
+    code = RequestCode.GET_CONSUMER_RUNNING_INFO
+    return await ask(scene, code, consumerGroup=group, clientId="c", jstackEnable=stack)
 
 
 async def reset(scene: Scene, offset: int, *, topic: str = "T", group: str = "g") -> None:
