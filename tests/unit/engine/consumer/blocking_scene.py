@@ -1,4 +1,4 @@
-"""A push consumer with blocking listeners, and their threads."""
+"""Push consumers whose listeners are functions, called on threads or by coroutines."""
 
 import asyncio
 import threading
@@ -6,6 +6,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+
+import pytest
 
 from rmqtools.engine.consumer.listeners import Pace
 from rmqtools.sync.listener_threads import ListenerThreads
@@ -43,6 +45,37 @@ async def blocking(listener, threads: int = 1, **settings: Any) -> AsyncIterator
                 await asyncio.to_thread(thread.join, PATIENCE)
 
 
+@asynccontextmanager
+async def on_a_thread(listener, **settings: Any) -> AsyncIterator[Scene]:
+    """A consumer with a thread that calls the function."""
+    async with blocking(listener, **settings) as (scene, _):
+        yield scene
+
+
+@asynccontextmanager
+async def in_a_coroutine(listener, **settings: Any) -> AsyncIterator[Scene]:
+    """A consumer with a coroutine that calls the function, which does not block it."""
+    async with pushing(coroutine_of(listener), consume_threads=1, **settings) as scene:
+        yield scene
+
+
+def coroutine_of(listener) -> Callable[..., Any]:
+    """Return a coroutine listener that does what the function does, and waits without blocking."""
+
+    async def listen(messages, context):
+        answer = listener.begin(messages) if isinstance(listener, Heard) else listener(messages, context)
+        if isinstance(answer, threading.Event):
+            await until(answer.is_set)
+            return listener.answer
+        return answer
+
+    return listen
+
+
+WAYS = [pytest.param(in_a_coroutine, id="coroutine"), pytest.param(on_a_thread, id="thread")]
+in_both_ways = pytest.mark.parametrize("consuming", WAYS)
+
+
 async def until(true: Callable[[], object]) -> None:
     """Wait in the machine's time, since threads are at work."""
     while not true():
@@ -50,16 +83,25 @@ async def until(true: Callable[[], object]) -> None:
 
 
 class Heard:
-    """A listener that notes offsets, and stops at some of them until it may go on."""
+    """A listener that notes offsets, and stops at some until it may go on; then it returns ``answer``."""
 
-    def __init__(self, *stops: int) -> None:
+    def __init__(self, *stops: int, answer: object = None) -> None:
         self.offsets: list[int] = []
+        self.answer = answer
         self.reached = {offset: threading.Event() for offset in stops}
         self.go_on = threading.Event()
 
-    def __call__(self, messages, context) -> None:
+    def begin(self, messages) -> threading.Event | None:
+        """Note the call; return what it has to wait for."""
         offset = messages[0].queue_offset
         self.offsets.append(offset)
-        if offset in self.reached:
-            self.reached[offset].set()
-            assert self.go_on.wait(PATIENCE)
+        if offset not in self.reached:
+            return None
+        self.reached[offset].set()
+        return self.go_on
+
+    def __call__(self, messages, context) -> object:
+        if (go_on := self.begin(messages)) is None:
+            return None
+        assert go_on.wait(PATIENCE)
+        return self.answer

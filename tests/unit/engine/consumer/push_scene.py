@@ -1,7 +1,7 @@
 """A push consumer that was not started, with queues in its hands and a scripted broker behind them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,6 +109,12 @@ class Scene:
         if (answer := self.held.put(messages)) is not None:
             self.fetching.fetched(self.held, answer)
 
+    def hold(self, queue: MessageQueue, next_offset: int = 0) -> ProcessQueue:
+        """Hold another queue, its lock too; the test drops it."""
+        held = self.member.held.pulled[queue] = ProcessQueue(queue, self.clock, next_offset)
+        held.lock(True)
+        return held
+
     def asked(self, code: RequestCode) -> list[dict[str, Any]]:
         """The fields of the requests of a code that came to the broker."""
         return [dict(request.ext_fields) for request in self.broker.requests if request.code == code]
@@ -125,9 +131,9 @@ async def pushing(
         consumer = PushConsumer._with_clock(config, clock)
         consumer._client.routes.tables.broker_addrs["broker-a"] = {0: broker.addr}
         held = ProcessQueue(QUEUE, clock, 0)
-        held.lock(True)
-        consumer._member.held.pulled[QUEUE] = held
         scene = Scene(consumer, broker, held, clock)
+        held.lock(True)
+        scene.member.held.pulled[QUEUE] = held
         consumer.subscribe("T", listener or hears(scene))
         try:
             yield scene
@@ -147,4 +153,12 @@ def hears(scene: Scene) -> Callable[..., Any]:
     return listen
 
 
-Scenario = Callable[[], Awaitable[None]]
+def waits_for(event: asyncio.Event, heard: list[int] | None = None) -> Callable[..., Any]:
+    """A listener that notes offsets in ``heard``, waits, and acknowledges."""
+
+    async def listen(messages, context) -> None:
+        if heard is not None:
+            heard.append(messages[0].queue_offset)
+        await event.wait()
+
+    return listen

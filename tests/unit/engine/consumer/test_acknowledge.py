@@ -8,7 +8,7 @@ from rmqtools.protocol.messages.batch_ack import parse_batch_ack_body
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from tests.support.scripted_peer import Script
 from tests.unit.engine.consumer.push_scene import Scene, agrees, idle, pushing, until
-from tests.unit.engine.consumer.test_consume_pop import acknowledged, hidden, popped, take
+from tests.unit.engine.consumer.test_consume_pop import acknowledged, popped, take
 
 MANY = RequestCode.BATCH_ACK_MESSAGE
 
@@ -55,20 +55,6 @@ async def test_brokers_before_5_1_3_get_one_request_for_each_message():
         await until(lambda: held.wait_ack_count == 0)
 
         assert (together(scene), sorted(acknowledged(scene))) == ([], [4, 5])
-
-
-async def test_only_consumed_messages_are_acknowledged():
-    async def fail_5(messages, context) -> None:
-        if messages[0].queue_offset == 5:
-            raise ValueError("told to fail")
-
-    async with pushing(fail_5) as scene:
-        show_version(scene, "5.5.0")
-        held = take(scene, popped(4), popped(5), popped(6))
-        await until(lambda: held.wait_ack_count == 0)
-
-        assert sorted([*acknowledged(scene), *(one for each in together(scene) for one in each)]) == [4, 6]
-        assert hidden(scene) == [(5, 10)]
 
 
 async def test_what_a_broker_refuses_together_is_acknowledged_singly():

@@ -1,4 +1,8 @@
+"""Consumption in any order: results of listeners called by coroutines and on threads."""
+
 import asyncio
+import re
+import threading
 from typing import Any
 
 import pytest
@@ -9,16 +13,22 @@ from rmqtools.engine.consumer import consume_concurrently
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from tests.support.scripted_peer import run
-from tests.unit.engine.consumer.push_scene import idle, pushing, refuses, stored, until
+from tests.unit.engine.consumer.blocking_scene import (
+    PATIENCE,
+    Heard,
+    blocking,
+    in_a_coroutine,
+    in_both_ways,
+    until,
+)
+from tests.unit.engine.consumer.push_scene import Scene, idle, pushing, refuses, stored, waits_for
 
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
 SEND_BACK = RequestCode.CONSUMER_SEND_MSG_BACK
 
 
-@pytest.fixture
-def at_once(monkeypatch):
-    """Messages that could not be sent back are retried at once."""
-    monkeypatch.setattr(consume_concurrently, "_TRY_AGAIN_HERE", 0.0)
+def sent_back(scene: Scene) -> list[int]:
+    return [int(one["offset"]) // 100 for one in scene.asked(SEND_BACK)]
 
 
 @given(st.permutations(range(12)), st.integers(1, 3))
@@ -66,10 +76,11 @@ async def test_behind_the_ack_index_messages_are_sent_back():
     async with pushing(listen, consume_message_batch_max_size=4) as scene:
         scene.arrive(*map(stored, range(4)))
         await until(lambda: scene.committed == 4)
-        assert sorted(one["offset"] for one in scene.asked(SEND_BACK)) == ["200", "300"]
+        assert sorted(sent_back(scene)) == [2, 3]
 
 
-async def test_what_cannot_be_sent_back_is_not_committed_and_comes_again_here_with_a_try_more(at_once):
+async def test_what_cannot_be_sent_back_is_not_committed_and_comes_again_here_with_a_try_more(monkeypatch):
+    monkeypatch.setattr(consume_concurrently, "_TRY_AGAIN_HERE", 0.0)
     tries, committed = [], []
 
     async def listen(messages, context):
@@ -85,71 +96,88 @@ async def test_what_cannot_be_sent_back_is_not_committed_and_comes_again_here_wi
         assert (tries, set(committed)) == ([0, 1, 2, 3, 4], {None, 0})
 
 
-async def test_results_of_a_queue_that_was_given_up_are_neither_committed_nor_sent_back():
-    ended = asyncio.Event()
+@in_both_ways
+async def test_results_of_a_queue_that_was_given_up_are_neither_committed_nor_sent_back(consuming):
+    heard = Heard(0, answer=LATER)
 
-    async def listen(messages, context):
-        await ended.wait()
-        return LATER
-
-    async with pushing(listen) as scene:
+    async with consuming(heard) as scene:
         scene.arrive(stored(0), stored(1))
-        await idle()
+        await until(heard.reached[0].is_set)
         scene.held.drop()
-        ended.set()
+        heard.go_on.set()
         await until(lambda: not scene.consumption.running)
-        assert scene.committed is None
-        assert scene.asked(SEND_BACK) == []
+        assert (scene.committed, sent_back(scene)) == (None, [])
 
 
-async def answers_nonsense(messages, context):
-    return True
-
-
-async def answers_in_order(messages, context):
-    return ConsumeOrderlyStatus.SUCCESS
-
-
-async def raises(messages, context):
+def raises(messages, context):
     raise OSError("disk full")
 
 
-async def cancels_itself(messages, context):
+def cancels_itself(messages, context):
     raise asyncio.CancelledError
 
 
+def acknowledges_none(messages, context):
+    context.ack_index = -1
+
+
+@in_both_ways
 @pytest.mark.parametrize(
-    ("listener", "reason"),
+    ("failing", "logged"),
     [
-        pytest.param(answers_nonsense, "returned True: want None or a ConsumeConcurrentlyStatus", id="bool"),
-        pytest.param(answers_in_order, "want None or a ConsumeConcurrentlyStatus", id="other-kind"),
-        pytest.param(raises, "OSError('disk full')", id="error"),
-        pytest.param(cancels_itself, "CancelledError()", id="cancelled"),
+        pytest.param(raises, "listener_failed.*OSError.'disk full'.", id="error"),
+        pytest.param(cancels_itself, "listener_failed.*CancelledError", id="cancelled"),
+        pytest.param(lambda *_: True, "returned True: want None or a ConsumeConcurrentlyStatus", id="bool"),
+        pytest.param(lambda *_: ConsumeOrderlyStatus.SUCCESS, "want None or a Consume", id="other-kind"),
+        pytest.param(lambda *_: LATER, "", id="later"),
+        pytest.param(acknowledges_none, "", id="none-acknowledged"),
     ],
 )
-async def test_a_listener_that_fails_in_any_way_has_its_messages_sent_back_and_the_log_says_why(
-    listener, reason, caplog
+async def test_a_failed_message_is_sent_back_alone_and_its_neighbours_are_consumed_once(
+    consuming, failing, logged, caplog
 ):
-    async with pushing(listener) as scene:
-        scene.arrive(stored(0))
-        await until(lambda: scene.committed == 1)
-        assert len(scene.asked(SEND_BACK)) == 1
-    assert "listener_failed" in caplog.text
-    assert reason in caplog.text
+    heard = []
+
+    def listen(messages, context):
+        heard.append(messages[0].queue_offset)
+        return failing(messages, context) if heard[-1] == 4 else None
+
+    async with consuming(listen) as scene:
+        scene.arrive(*map(stored, range(10)))
+        await until(lambda: scene.committed == 10)
+        assert sent_back(scene) == [4]
+    assert heard == list(range(10))
+    assert re.search(logged, caplog.text)
 
 
-async def test_a_context_that_cannot_be_understood_costs_no_message(at_once, caplog):
-    calls = []
+@in_both_ways
+async def test_a_message_of_a_topic_without_listener_is_named_and_sent_back_alone(consuming, caplog):
+    async with consuming(Heard()) as scene:
+        scene.arrive(stored(0), stored(1))
+        scene.arrive(stored(2, topic="other"))
+        await until(lambda: scene.committed == 3)
+        assert sent_back(scene) == [2]
+    assert "no listener for topic 'other'" in caplog.text
 
-    async def listen(messages, context):
-        calls.append(messages)
-        context.ack_index = "all" if len(calls) == 1 else 0
 
-    async with pushing(listen) as scene:
-        scene.arrive(stored(0))
-        await until(lambda: scene.committed == 1)
-    assert len(calls) == 2
-    assert "consume_failed" in caplog.text
+@in_both_ways
+async def test_a_listener_that_takes_too_long_loses_its_own_message_only_and_fails_in_vain(consuming):
+    heard = Heard(1, answer=LATER)
+
+    async with consuming(heard, consume_timeout=60.0) as scene:
+        scene.arrive(*map(stored, range(4)))
+        await until(lambda: heard.reached[1].is_set() and scene.committed == 1)
+        scene.clock.advance(59)
+        await scene.consumption.give_up_late()
+        assert (scene.committed, sent_back(scene)) == (1, [])
+        scene.clock.advance(2)
+        await scene.consumption.give_up_late()
+        await scene.consumption.give_up_late()
+        assert (scene.committed, sent_back(scene)) == (2, [1])
+        heard.go_on.set()
+        await until(lambda: scene.committed == 4)
+        assert [(one["offset"], one["delayLevel"]) for one in scene.asked(SEND_BACK)] == [("100", "3")]
+    assert heard.offsets == [0, 1, 2, 3]
 
 
 async def test_messages_of_several_topics_in_the_retry_topic_go_each_to_its_own_listener():
@@ -171,46 +199,11 @@ async def test_messages_of_several_topics_in_the_retry_topic_go_each_to_its_own_
     assert heard == [("T", [0]), ("U", [1, 2]), ("T", [3])]
 
 
-async def test_a_retried_message_of_a_topic_without_listener_is_named_and_sent_back(caplog):
-    async with pushing() as scene:
-        scene.arrive(stored(0, topic="other"))
-        await until(lambda: scene.committed == 1)
-        assert len(scene.asked(SEND_BACK)) == 1
-    assert "no listener for topic 'other'" in caplog.text
-
-
-async def test_a_listener_that_takes_too_long_loses_its_messages_to_the_retry_topic_once():
-    ended, calls = asyncio.Event(), []
-
-    async def listen(messages, context):
-        calls.append(messages)
-        await ended.wait()
-        return LATER
-
-    async with pushing(listen, consume_timeout=60.0, consume_message_batch_max_size=2) as scene:
-        scene.arrive(stored(0), stored(1))
-        await idle()
-        scene.clock.advance(59)
-        await scene.consumption.give_up_late()
-        assert scene.committed is None
-        scene.clock.advance(2)
-        await scene.consumption.give_up_late()
-        await scene.consumption.give_up_late()
-        assert scene.committed == 2
-        ended.set()
-        await until(lambda: not scene.consumption.running)
-        assert [one["delayLevel"] for one in scene.asked(SEND_BACK)] == ["3", "3"]
-    assert len(calls) == 1
-
-
 @pytest.mark.parametrize("why", ["broadcasting", "given up"])
 async def test_nothing_is_taken_from_a_slow_listener_where_nobody_else_would_get_it(why, tmp_path):
     settings: Any = {"message_model": "BROADCASTING", "offset_store_path": str(tmp_path / "offsets.json")}
 
-    async def listen(messages, context):
-        await asyncio.Event().wait()
-
-    async with pushing(listen, **(settings if why == "broadcasting" else {})) as scene:
+    async with pushing(waits_for(asyncio.Event()), **(settings if why == "broadcasting" else {})) as scene:
         scene.arrive(stored(0))
         await idle()
         if why == "given up":
@@ -223,7 +216,7 @@ async def test_nothing_is_taken_from_a_slow_listener_where_nobody_else_would_get
 
 async def test_broadcasting_a_failed_message_is_dropped_and_the_log_says_so(tmp_path, caplog):
     settings: Any = {"message_model": "BROADCASTING", "offset_store_path": str(tmp_path / "offsets.json")}
-    async with pushing(raises, **settings) as scene:
+    async with in_a_coroutine(raises, **settings) as scene:
         scene.arrive(stored(0))
         await until(lambda: scene.committed == 1)
         assert scene.asked(SEND_BACK) == []
@@ -245,31 +238,57 @@ async def test_no_more_listeners_run_at_once_than_there_may_be():
     assert max(most) == 3
 
 
-async def test_closing_waits_for_listeners_and_starts_no_other():
-    ended, begun = asyncio.Event(), []
+async def test_a_thread_takes_all_that_waits_in_order_and_is_asked_once():
+    heard = Heard()
 
-    async def listen(messages, context):
-        begun.append(messages[0].queue_offset)
-        await ended.wait()
-
-    async with pushing(listen, consume_threads=1) as scene:
-        scene.arrive(stored(0), stored(1))
-        await idle()
-        closing = asyncio.create_task(scene.consumption.close(5.0))
-        await idle()
-        assert not closing.done()
-        ended.set()
-        await closing
-        assert (begun, scene.committed) == ([0], 1)
+    async with blocking(heard) as (scene, pool):
+        scene.arrive(*map(stored, range(500)))
+        await until(lambda: scene.committed == 500)
+        assert (pool.count, scene.held.count, scene.held.cached_bytes) == (1, 0, 0)
+    assert heard.offsets == list(range(500))
 
 
-async def test_a_listener_that_outlasts_the_closing_is_left_alone_and_its_messages_come_again(caplog):
-    async def listen(messages, context):
-        await asyncio.Event().wait()
+async def test_slow_listeners_run_at_once_on_as_many_threads_as_there_may_be():
+    together = threading.Barrier(20)
 
-    async with pushing(listen) as scene:
-        scene.arrive(stored(0))
-        await idle()
-        await scene.consumption.close(0.01)
-        assert scene.committed is None
-    assert "listeners_still_running group='g' count=1" in caplog.text
+    def listen(messages, context):
+        together.wait(PATIENCE)
+
+    async with blocking(listen, threads=20) as (scene, _):
+        scene.arrive(*map(stored, range(40)))
+        await until(lambda: scene.committed == 40)
+        assert sent_back(scene) == []
+
+
+@pytest.mark.process
+async def test_a_listener_that_was_quick_and_becomes_slow_gets_its_threads_back():
+    together, first_slow = threading.Barrier(8), 0
+
+    def listen(messages, context):
+        if messages[0].queue_offset >= first_slow:
+            together.wait(PATIENCE)
+
+    async with blocking(listen, threads=8) as (scene, pool):
+        while pool._width > 1:
+            sent = range(first_slow, first_slow + 500)
+            first_slow += 500
+            for begin in sent[::100]:
+                scene.arrive(*map(stored, range(begin, begin + 100)))
+            await until(lambda: scene.held.count == 0)
+        scene.arrive(*map(stored, range(first_slow, first_slow + 8)))
+        await until(lambda: scene.held.count == 0)
+        assert (sent_back(scene), scene.committed) == ([], first_slow + 8)
+
+
+async def test_after_a_while_a_thread_does_other_work_that_waits_for_it():
+    heard = Heard(0)
+
+    async with blocking(heard) as (scene, pool):
+        scene.arrive(*map(stored, range(3)))
+        await asyncio.to_thread(heard.reached[0].wait, PATIENCE)
+        other = pool.call(heard.offsets.append, "other")
+        scene.clock.advance(1.0)
+        heard.go_on.set()
+        await until(lambda: scene.committed == 3)
+        await other
+    assert heard.offsets == [0, "other", 1, 2]

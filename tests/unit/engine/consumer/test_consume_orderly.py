@@ -1,4 +1,7 @@
+"""Consumption in order: what comes again and when, by coroutines and on threads."""
+
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -7,9 +10,12 @@ from rmqtools.engine.group import hold_and_release
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.consume import ConsumeOrderlyStatus
-from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, refuses, stored, until
+from rmqtools.model.queue import MessageQueue
+from tests.unit.engine.consumer.blocking_scene import PATIENCE, Heard, blocking, in_both_ways, until
+from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, refuses, stored, waits_for
 
-SUSPEND = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+SUCCESS, COMMIT = ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.COMMIT
+SUSPEND, ROLLBACK = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT, ConsumeOrderlyStatus.ROLLBACK
 SEND_BACK = RequestCode.CONSUMER_SEND_MSG_BACK
 
 
@@ -35,10 +41,15 @@ class Script:
         return [offset for batch in self.heard for offset, _ in batch]
 
 
-async def consume(scene: Scene, *offsets: int) -> None:
+def begin(scene: Scene, *offsets: int) -> None:
     """Let the messages arrive, and the queue be worked on."""
     scene.arrive(*map(stored, offsets))
     scene.consumption.work_on(scene.held)
+
+
+async def consume(scene: Scene, *offsets: int) -> None:
+    """Consume what does not wait."""
+    begin(scene, *offsets)
     await idle()
 
 
@@ -49,17 +60,64 @@ async def pass_suspension(scene: Scene) -> None:
     await idle()
 
 
-@pytest.mark.parametrize("failure", [SUSPEND, OSError("disk full"), asyncio.CancelledError(), True])
-async def test_a_failed_batch_comes_again_before_anything_behind_it_with_a_try_more(failure):
-    listener = Script(None, failure, failure)
+async def until_over_suspensions(scene: Scene, committed: int) -> None:
+    """Let suspensions end until so much is committed."""
 
-    async with pushing(listener, orderly=True) as scene:
-        await consume(scene, 0, 1, 2)
-        assert (listener.heard, scene.committed) == ([[(0, 0)], [(1, 0)]], 1)
-        await pass_suspension(scene)
-        await pass_suspension(scene)
-        await until(lambda: scene.committed == 3)
-    assert listener.heard[1:] == [[(1, 0)], [(1, 1)], [(1, 2)], [(2, 0)]]
+    def is_there() -> bool:
+        scene.clock.advance(0.02)
+        scene.held.wake()
+        return scene.committed == committed
+
+    await until(is_there)
+
+
+@in_both_ways
+@pytest.mark.parametrize("failure", [SUSPEND, OSError("disk full"), asyncio.CancelledError(), True])
+async def test_a_failed_batch_comes_again_before_anything_behind_it_with_a_try_more(consuming, failure):
+    heard = []
+
+    def listen(messages, context):
+        heard.append((messages[0].queue_offset, messages[0].reconsume_times))
+        context.suspend_current_queue_time = 0.0
+        if heard[-1] not in ((3, 0), (3, 1)):
+            return None
+        if isinstance(failure, BaseException):
+            raise failure
+        return failure
+
+    async with consuming(listen, orderly=True) as scene:
+        begin(scene, *range(6))
+        await until(lambda: (3, 0) in heard and scene.is_resting)
+        assert scene.committed == 3
+        await until_over_suspensions(scene, 6)
+    assert heard == [(0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (4, 0), (5, 0)]
+
+
+@in_both_ways
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        pytest.param([SUCCESS, SUCCESS, SUSPEND], [(0, 0), (1, 0), (2, 0), (2, 1), (3, 0)], id="suspended"),
+        pytest.param(
+            [SUCCESS, COMMIT, SUCCESS, ROLLBACK], [(n, 0) for n in (0, 1, 2, 3, 2, 3)], id="rolled-back"
+        ),
+    ],
+)
+async def test_without_auto_commit_what_failed_comes_again_or_all_since_the_last_commit(
+    consuming, answers, expected
+):
+    heard, left = [], list(answers)
+
+    def listen(messages, context):
+        heard.append((messages[0].queue_offset, messages[0].reconsume_times))
+        context.auto_commit = False
+        context.suspend_current_queue_time = 0.0
+        return left.pop(0) if left else COMMIT
+
+    async with consuming(listen, orderly=True) as scene:
+        begin(scene, *range(4))
+        await until_over_suspensions(scene, 4)
+    assert heard == expected
 
 
 async def test_a_queue_waits_as_long_as_the_listener_or_the_configuration_says():
@@ -109,7 +167,7 @@ async def test_a_dead_letter_that_no_broker_takes_is_tried_again_and_keeps_its_p
 
 
 async def test_without_auto_commit_success_goes_on_and_commit_is_for_all_before():
-    listener = Script(None, None, ConsumeOrderlyStatus.COMMIT, None, auto_commit=False)
+    listener = Script(None, None, COMMIT, None, auto_commit=False)
 
     async with pushing(listener, orderly=True) as scene:
         await consume(scene, 0, 1)
@@ -117,18 +175,6 @@ async def test_without_auto_commit_success_goes_on_and_commit_is_for_all_before(
         scene.arrive(stored(2), stored(3))
         await idle()
         assert (listener.offsets, scene.committed) == ([0, 1, 2, 3], 3)
-
-
-async def test_without_auto_commit_rollback_brings_back_all_since_the_last_commit():
-    listener = Script(
-        ConsumeOrderlyStatus.COMMIT, None, ConsumeOrderlyStatus.ROLLBACK, None, None, auto_commit=False
-    )
-
-    async with pushing(listener, orderly=True) as scene:
-        await consume(scene, 0, 1, 2)
-        assert scene.committed == 1
-        await pass_suspension(scene)
-    assert listener.offsets == [0, 1, 2, 1, 2]
 
 
 async def test_a_queue_with_nothing_but_uncommitted_messages_leaves_the_loop_to_others():
@@ -156,10 +202,7 @@ async def test_nothing_is_handed_out_without_the_lock_or_when_it_is_too_old():
 async def test_the_result_for_a_queue_given_up_meanwhile_is_not_committed():
     ended = asyncio.Event()
 
-    async def listen(messages, context):
-        await ended.wait()
-
-    async with pushing(listen, orderly=True) as scene:
+    async with pushing(waits_for(ended), orderly=True) as scene:
         await consume(scene, 0)
         scene.held.drop()
         del scene.member.held.pulled[QUEUE]
@@ -172,10 +215,7 @@ async def test_a_queue_is_not_released_while_its_listener_runs(monkeypatch):
     monkeypatch.setattr(hold_and_release, "_PATIENCE", 0.01)
     ended = asyncio.Event()
 
-    async def listen(messages, context):
-        await ended.wait()
-
-    async with pushing(listen, orderly=True) as scene:
+    async with pushing(waits_for(ended), orderly=True) as scene:
         await consume(scene, 0)
         held = scene.member.held
         await held.give_up([scene.held])
@@ -228,19 +268,101 @@ async def test_a_context_that_cannot_be_understood_stops_no_queue(caplog):
     assert "consume_failed" in caplog.text
 
 
-async def test_closing_waits_for_the_listener_under_way_and_starts_no_other():
-    ended = asyncio.Event()
-    listener = Script()
+async def test_the_result_of_the_listener_that_a_queue_waits_for_counts_before_the_queue_is_given_up():
+    begun, ended = asyncio.Event(), asyncio.Event()
 
     async def listen(messages, context):
-        await listener(messages, context)
+        begun.set()
         await ended.wait()
 
     async with pushing(listen, orderly=True) as scene:
-        await consume(scene, 0, 1)
-        closing = asyncio.create_task(scene.consumption.close(5.0))
-        await idle()
-        assert not closing.done()
+        begin(scene, 0, 1)
+        await begun.wait()
+        giving_up = asyncio.create_task(scene.member.held.give_up([scene.held]))
+        await until(lambda: scene.held.is_dropped)
         ended.set()
-        await closing
-        assert (listener.offsets, scene.committed) == ([0], 1)
+        await giving_up
+        stored_offsets = scene.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
+        assert [asked["commitOffset"] for asked in stored_offsets] == ["1"]
+        assert QUEUE not in scene.member.held.pulled
+
+
+async def test_a_thread_takes_many_messages_in_order_and_each_is_committed():
+    heard = Heard()
+
+    async with blocking(heard, orderly=True) as (scene, pool):
+        begin(scene, *range(500))
+        await until(lambda: scene.committed == 500)
+        assert (scene.held.count, scene.held.cached_bytes) == (0, 0)
+        assert pool.count <= 2
+    assert heard.offsets == list(range(500))
+
+
+async def test_queues_with_slow_listeners_share_a_thread_call_by_call():
+    heard, both = list[object](), threading.Event()
+
+    def listen(messages, context):
+        assert both.wait(PATIENCE)
+        scene.clock.advance(0.02)
+        heard.append((context.message_queue.queue_id, messages[0].queue_offset))
+
+    async with blocking(listen, orderly=True) as (scene, _):
+        other = ProcessQueue(MessageQueue("T", "broker-a", 1), scene.clock, 0)
+        other.lock(True)
+        for held in (scene.held, other):
+            held.put([*map(stored, range(3))])
+            scene.consumption.work_on(held)
+        both.set()
+        await until(lambda: not scene.held.count and not other.count)
+        other.drop()
+    assert heard == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]
+
+
+async def test_calls_with_several_messages_stay_together():
+    heard = []
+
+    def listen(messages, context):
+        heard.append([message.queue_offset for message in messages])
+
+    async with blocking(listen, orderly=True, consume_message_batch_max_size=3) as (scene, _):
+        begin(scene, *range(8))
+        await until(lambda: scene.committed == 8)
+    assert heard == [[0, 1, 2], [3, 4, 5], [6, 7]]
+
+
+async def test_a_call_that_may_not_begin_any_more_leaves_its_message_in_the_queue():
+    heard, free = Heard(), threading.Event()
+
+    async with blocking(heard, orderly=True) as (scene, pool):
+        other = pool.call(free.wait, PATIENCE)
+        begin(scene, 0, 1)
+        await until(lambda: pool.count == 2)
+        scene.held.lock(False)
+        free.set()
+        await other
+        await until(lambda: not scene.held.consuming.locked())
+        assert (heard.offsets, len(scene.held.taken)) == ([], 0)
+        scene.held.lock(True)
+        await until(lambda: scene.committed == 2)
+    assert heard.offsets == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("first", "coming"),
+    [
+        pytest.param(range(2), [range(2, 4), range(4, 6)], id="what-follows"),
+        pytest.param(range(2), [range(1, 4)], id="also-what-is-held"),
+        pytest.param(range(300), [range(300, 303)], id="while-the-queue-holds-more-than-a-run"),
+    ],
+)
+async def test_messages_that_come_during_a_call_follow_each_once_and_in_order(first, coming):
+    heard = Heard(0)
+
+    async with blocking(heard, orderly=True) as (scene, _):
+        begin(scene, *first)
+        await asyncio.to_thread(heard.reached[0].wait, PATIENCE)
+        for offsets in coming:
+            scene.arrive(*map(stored, offsets))
+        heard.go_on.set()
+        await until(lambda: scene.committed == coming[-1].stop)
+    assert heard.offsets == list(range(coming[-1].stop))

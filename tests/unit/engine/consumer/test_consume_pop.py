@@ -2,6 +2,9 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from rmqtools.engine.consumer.listeners import Listener
 from rmqtools.engine.consumer.workers import Ended
@@ -13,7 +16,8 @@ from rmqtools.model.message_const import PROPERTY_POP_CK
 from rmqtools.protocol.headers.pop_extra_info import RETRY_TOPIC, PopExtraInfo, format_extra_info
 from rmqtools.protocol.messages.batch_ack import parse_batch_ack_body
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from tests.unit.engine.consumer.push_scene import QUEUE, Scene, agrees, idle, pushing, stored, until
+from tests.unit.engine.consumer.blocking_scene import PATIENCE, Heard, in_both_ways, until
+from tests.unit.engine.consumer.push_scene import QUEUE, Scene, agrees, pushing, stored
 
 INVISIBLE = 60.0
 
@@ -63,70 +67,100 @@ LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
 SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
 
-async def test_each_message_is_acknowledged_with_its_own_text():
-    async with pushing() as scene:
-        held = take(scene, popped(4), popped(5))
+async def settled(listener: Listener | None, *messages: MessageExt, **settings: Any) -> Scene:
+    """The scene when nothing is left of these messages."""
+    async with pushing(listener, **settings) as scene:
+        held = take(scene, *messages)
+        await until(lambda: held.wait_ack_count == 0)
+    return scene
+
+
+@in_both_ways
+async def test_each_message_is_acknowledged_with_its_own_text(consuming):
+    async with consuming(heard := Heard()) as scene:
+        held = take(scene, *map(popped, range(10)))
         await until(lambda: held.wait_ack_count == 0)
         asked = scene.asked(RequestCode.ACK_MESSAGE)
 
-        assert sorted(scene.heard) == [[4], [5]]
-        assert sorted(acknowledged(scene)) == [4, 5]
-        assert {each["consumerGroup"] for each in asked} == {"g"}
-        assert {each["topic"] for each in asked} == {"T"}
-        assert {each["extraInfo"].split()[-1] for each in asked} == {"4", "5"}
+    assert heard.offsets == list(range(10))
+    assert sorted(acknowledged(scene)) == list(range(10))
+    assert [one["extraInfo"].split()[-1] for one in asked] == [one["offset"] for one in asked]
+    assert {(one["consumerGroup"], one["topic"], one["queueId"], one["bname"]) for one in asked} == {
+        ("g", "T", "0", "broker-a")
+    }
 
 
 async def test_a_message_from_the_retry_topic_is_acknowledged_there():
-    async with pushing() as scene:
-        held = take(scene, popped(4, type_=RETRY_TOPIC))
-        await until(lambda: held.wait_ack_count == 0)
+    scene = await settled(None, popped(4, type_=RETRY_TOPIC))
 
-        assert [asked["topic"] for asked in scene.asked(RequestCode.ACK_MESSAGE)] == ["%RETRY%g_T"]
+    assert [asked["topic"] for asked in scene.asked(RequestCode.ACK_MESSAGE)] == ["%RETRY%g_T"]
 
 
-async def test_a_failed_message_is_hidden_longer_with_every_try():
-    async with pushing(answering(LATER)) as scene:
-        held = take(scene, popped(4), popped(5, times=1), popped(6, times=2))
-        await until(lambda: held.wait_ack_count == 0)
+@pytest.mark.parametrize(
+    ("listener", "messages", "settings", "taken", "comes_again"),
+    [
+        pytest.param(
+            answering(LATER),
+            [popped(4), popped(5, times=1), popped(6, times=2)],
+            {},
+            [],
+            [(4, 10), (5, 30), (6, 60)],
+            id="later-with-every-try",
+        ),
+        pytest.param(
+            answering(LATER, delay_level_when_next_consume=2),
+            [popped(4)],
+            {},
+            [],
+            [(4, 60)],
+            id="when-the-listener-chooses",
+        ),
+        pytest.param(
+            answering(SUCCESS, ack_index=0),
+            [popped(4), popped(5), popped(6)],
+            {"consume_message_batch_max_size": 3},
+            [4],
+            [(5, 10), (6, 10)],
+            id="behind-the-ack-index",
+        ),
+        pytest.param(
+            answering(LATER),
+            [popped(4, times=3, age=100), popped(5, times=3, age=15_000)],
+            {"max_reconsume_times": 3},
+            [5],
+            [(4, 120)],
+            id="less-often-if-tried-too-often-until-it-is-too-old",
+        ),
+    ],
+)
+async def test_a_failed_message_is_hidden_until_it_comes_again(
+    listener, messages, settings, taken, comes_again
+):
+    scene = await settled(listener, *messages, **settings)
 
-        assert sorted(hidden(scene)) == [(4, 10), (5, 30), (6, 60)]
-        assert acknowledged(scene) == []
-
-
-async def test_the_listener_may_choose_the_delay():
-    async with pushing(answering(LATER, delay_level_when_next_consume=2)) as scene:
-        held = take(scene, popped(4))
-        await until(lambda: held.wait_ack_count == 0)
-
-        assert hidden(scene) == [(4, 60)]
+    assert (acknowledged(scene), sorted(hidden(scene))) == (taken, comes_again)
 
 
 async def test_the_listener_may_make_a_dead_letter():
-    async with pushing(answering(LATER, delay_level_when_next_consume=-1)) as scene:
-        held = take(scene, popped(4))
-        await until(lambda: held.wait_ack_count == 0)
-        (sent,) = scene.asked(RequestCode.CONSUMER_SEND_MSG_BACK)
+    scene = await settled(answering(LATER, delay_level_when_next_consume=-1), popped(4))
 
-        assert (sent["offset"], sent["delayLevel"], acknowledged(scene)) == ("400", "-1", [4])
+    (sent,) = scene.asked(RequestCode.CONSUMER_SEND_MSG_BACK)
+    assert (sent["offset"], sent["delayLevel"], acknowledged(scene)) == ("400", "-1", [4])
 
 
-async def test_of_a_batch_what_is_behind_the_ack_index_comes_again():
-    listener = answering(SUCCESS, ack_index=0)
-    async with pushing(listener, consume_message_batch_max_size=3) as scene:
-        held = take(scene, popped(4), popped(5), popped(6))
-        await until(lambda: held.wait_ack_count == 0)
+@in_both_ways
+@pytest.mark.parametrize("failure", [OSError("disk full"), asyncio.CancelledError()])
+async def test_a_failed_message_in_the_middle_is_hidden_alone(consuming, failure):
+    def listen(messages, context):
+        if messages[0].queue_offset == 4:
+            raise failure
 
-        assert acknowledged(scene) == [4]
-        assert hidden(scene) == [(5, 10), (6, 10)]
-
-
-async def test_a_message_tried_too_often_goes_on_less_often_until_it_is_too_old():
-    async with pushing(answering(LATER), max_reconsume_times=3) as scene:
-        held = take(scene, popped(4, times=3, age=100), popped(5, times=3, age=15_000))
+    async with consuming(listen) as scene:
+        held = take(scene, *map(popped, range(10)))
         await until(lambda: held.wait_ack_count == 0)
 
-        assert hidden(scene) == [(4, 120)]
-        assert acknowledged(scene) == [5]
+    assert sorted(acknowledged(scene)) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+    assert hidden(scene) == [(4, 10)]
 
 
 async def test_messages_that_waited_beyond_their_invisible_time_are_left_to_others():
@@ -135,8 +169,7 @@ async def test_messages_that_waited_beyond_their_invisible_time_are_left_to_othe
         scene.clock.advance(INVISIBLE)
         await until(lambda: held.wait_ack_count == 0)
 
-        assert scene.heard == []
-        assert acknowledged(scene) == []
+        assert (scene.heard, acknowledged(scene)) == ([], [])
 
 
 async def test_a_thread_acknowledges_together_until_one_of_the_messages_may_be_visible_again():
@@ -155,55 +188,60 @@ async def test_a_thread_acknowledges_together_until_one_of_the_messages_may_be_v
         assert scene.pop_consumption.acknowledgement(ended) is None
 
 
-async def test_a_listener_that_outlasts_the_invisible_time_acknowledges_nothing():
-    gate = asyncio.Event()
+def given_up(scene: Scene, held: PopProcessQueue) -> None:
+    held.drop()
 
-    async def listen(messages, context) -> None:
-        await gate.wait()
 
-    async with pushing(listen) as scene:
-        held = take(scene, popped(4))
-        await idle()
-        scene.clock.advance(INVISIBLE)
-        gate.set()
+def visible(scene: Scene, held: PopProcessQueue) -> None:
+    scene.clock.advance(INVISIBLE)
+
+
+@in_both_ways
+@pytest.mark.parametrize(("ends", "of_the_call"), [(given_up, [3]), (visible, [])])
+async def test_after_a_run_is_cut_off_no_call_begins_and_the_rest_is_left_to_others(
+    consuming, ends, of_the_call
+):
+    heard = Heard(3)
+
+    async with consuming(heard) as scene:
+        held = take(scene, *map(popped, range(6)))
+        await until(lambda: heard.reached[3].is_set() and held.wait_ack_count == 3)
+        ends(scene, held)
+        heard.go_on.set()
         await until(lambda: held.wait_ack_count == 0)
 
-        assert acknowledged(scene) == []
+        assert sorted(acknowledged(scene)) == [0, 1, 2, *of_the_call]
         assert hidden(scene) == []
+    assert heard.offsets == [0, 1, 2, 3]
 
 
-async def test_after_a_queue_is_given_up_what_waits_is_left_and_what_is_finished_is_acknowledged():
-    gate = asyncio.Event()
+@in_both_ways
+async def test_closing_waits_for_the_call_under_way_and_acknowledges_it(consuming):
+    heard = Heard(2)
 
-    async def listen(messages, context) -> None:
-        await gate.wait()
-
-    async with pushing(listen, consume_threads=1) as scene:
-        held = take(scene, popped(4), popped(5))
-        await idle()
-        held.drop()
-        gate.set()
-        await until(lambda: held.wait_ack_count == 0)
-
-        assert acknowledged(scene) == [4]
-
-
-async def test_closing_waits_for_listeners_and_starts_no_more():
-    gate = asyncio.Event()
-
-    async def listen(messages, context) -> None:
-        await gate.wait()
-
-    async with pushing(listen, consume_threads=1) as scene:
-        held = take(scene, popped(4), popped(5))
-        await idle()
-        closing = asyncio.create_task(scene.pop_consumption.close(10))
-        await idle()
-        gate.set()
+    async with consuming(heard) as scene:
+        held = take(scene, *map(popped, range(6)))
+        await until(heard.reached[2].is_set)
+        closing = asyncio.create_task(scene.pop_consumption.close(PATIENCE))
+        await until(lambda: held.wait_ack_count == 1)
+        assert not closing.done()
+        heard.go_on.set()
         await closing
+        assert (sorted(acknowledged(scene)), held.wait_ack_count) == ([0, 1, 2], 0)
+    assert heard.offsets == [0, 1, 2]
 
-        assert held.wait_ack_count == 0
-        assert acknowledged(scene) == [4]
+
+@in_both_ways
+async def test_closing_leaves_a_call_that_does_not_end_unacknowledged(consuming):
+    heard = Heard(2)
+
+    async with consuming(heard) as scene:
+        held = take(scene, *map(popped, range(6)))
+        await until(lambda: heard.reached[2].is_set() and held.wait_ack_count == 4)
+        await scene.pop_consumption.close(0.01)
+        assert (sorted(acknowledged(scene)), held.wait_ack_count) == ([0, 1], 0)
+        heard.go_on.set()
+    assert heard.offsets == [0, 1, 2]
 
 
 async def test_what_the_broker_does_not_take_is_left_to_come_again():
@@ -212,8 +250,6 @@ async def test_what_the_broker_does_not_take_is_left_to_come_again():
             return response(ResponseCode.NO_MESSAGE, 0, remark="gone")
         return agrees(request)
 
-    async with pushing(answer=answer) as scene:
-        held = take(scene, popped(4), popped(5))
-        await until(lambda: held.wait_ack_count == 0)
+    scene = await settled(None, popped(4), popped(5), answer=answer)
 
-        assert sorted(acknowledged(scene)) == [4, 5]
+    assert sorted(acknowledged(scene)) == [4, 5]

@@ -2,12 +2,12 @@
 
 import struct
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from rmqtools.engine.consumer.running_info import running_info
 from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.model.group import MessageModel
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
 from rmqtools.protocol.messages.batch import encode_batch
 from rmqtools.protocol.messages.inner_batch import INNER_BATCH
@@ -73,62 +73,73 @@ def sent_back(scene: Scene) -> list[tuple[int, int]]:
     return [(int(fields["offset"]), int(fields["delayLevel"])) for fields in scene.asked(SEND_BACK)]
 
 
-async def test_a_corrupt_message_is_sent_back_its_neighbours_are_consumed_and_the_queue_goes_on():
-    answer = script(pulled(good(0), corrupt(1), good(2), next_offset=3))
-    async with pushing(listener := Reader(), answer=answer) as scene:
+async def consumed(answer: RemotingCommand, *, committed: int, **settings: Any) -> tuple[Scene, Reader]:
+    """The scene and its listener when so much of an answer to a pull is consumed."""
+    async with pushing(listener := Reader(), answer=script(answer), **settings) as scene:
+        scene.consumption.work_on(scene.held)
         await pulls(scene, 2)
-        await until(lambda: scene.committed == 3)
-        assert asked_offsets(scene) == [0, 3]
-        assert sorted(listener.bodies) == [b"0", b"2"]
-        assert sent_back(scene) == [(100, 0)]
+        await until(lambda: scene.committed == committed)
+    return scene, listener
+
+
+ONE_IS_CORRUPT = pulled(good(0), corrupt(1), good(2), next_offset=3)
+
+
+async def test_a_corrupt_message_is_sent_back_its_neighbours_are_consumed_and_the_queue_goes_on():
+    scene, listener = await consumed(ONE_IS_CORRUPT, committed=3)
+
+    assert asked_offsets(scene) == [0, 3]
+    assert sorted(listener.bodies) == [b"0", b"2"]
+    assert sent_back(scene) == [(100, 0)]
 
 
 async def test_a_listener_of_batches_gets_a_corrupt_message_alone():
-    messages = [good(0), good(1), corrupt(2), good(3), good(4)]
-    answer = script(pulled(*messages, next_offset=5))
-    async with pushing(listener := Reader(), answer=answer, consume_message_batch_max_size=10) as scene:
-        await pulls(scene, 2)
-        await until(lambda: scene.committed == 5)
-        assert sorted(listener.given) == [[0, 1], [2], [3, 4]]
-        assert sent_back(scene) == [(200, 0)]
+    answer = pulled(good(0), good(1), corrupt(2), good(3), good(4), next_offset=5)
+
+    scene, listener = await consumed(answer, committed=5, consume_message_batch_max_size=10)
+
+    assert sorted(listener.given) == [[0, 1], [2], [3, 4]]
+    assert sent_back(scene) == [(200, 0)]
 
 
 @pytest.mark.parametrize("size", [1, 10])
 async def test_in_order_a_corrupt_message_is_a_dead_letter_after_its_first_failure(size):
-    answer = script(pulled(good(0), corrupt(1), good(2), next_offset=3))
     settings = {"orderly": True, "consume_message_batch_max_size": size}
-    async with pushing(listener := Reader(), answer=answer, **settings) as scene:
-        scene.consumption.work_on(scene.held)
-        await pulls(scene, 2)
-        await until(lambda: scene.committed == 3)
-        assert listener.given == [[0], [1], [2]]
-        assert sent_back(scene) == [(100, -1)]
+
+    scene, listener = await consumed(ONE_IS_CORRUPT, committed=3, **settings)
+
+    assert listener.given == [[0], [1], [2]]
+    assert sent_back(scene) == [(100, -1)]
 
 
 @pytest.mark.parametrize("orderly", [False, True])
 async def test_broadcasting_a_corrupt_message_is_logged_and_passed(orderly, tmp_path, caplog):
-    answer = script(pulled(good(0), corrupt(1), good(2), next_offset=3))
-    settings = {"orderly": orderly, "message_model": MessageModel.BROADCASTING}
-    async with pushing(
-        listener := Reader(), answer=answer, offset_store_path=str(tmp_path / "offsets.json"), **settings
-    ) as scene:
-        scene.consumption.work_on(scene.held)
-        await pulls(scene, 2)
-        await until(lambda: scene.committed == 3)
-        assert listener.bodies == [b"0", b"2"]
-        assert sent_back(scene) == []
+    settings: Any = {"message_model": "BROADCASTING", "offset_store_path": str(tmp_path / "offsets.json")}
+
+    scene, listener = await consumed(ONE_IS_CORRUPT, committed=3, orderly=orderly, **settings)
+
+    assert listener.bodies == [b"0", b"2"]
+    assert sent_back(scene) == []
     assert "dropped_after_failure" in caplog.text
 
 
 async def test_a_message_whose_head_is_broken_is_passed_over_alone_counted_and_logged(caplog):
-    answer = script(pulled(good(0), headless(1), good(2), headless(3), next_offset=4))
-    async with pushing(answer=answer) as scene:
-        await pulls(scene, 2)
-        await until(lambda: scene.committed == 3)
-        assert (asked_offsets(scene), scene.heard) == ([0, 4], [[0], [2]])
-        assert running_info(scene.member).properties["PROP_RMQTOOLS_PASSED_OVER"] == "2"
-        assert scene.member.rates.status("T", scene.clock.monotonic()).consume_failed_msgs == 2
+    answer = pulled(good(0), headless(1), good(2), headless(3), next_offset=4)
+
+    scene, listener = await consumed(answer, committed=3)
+
+    assert (asked_offsets(scene), listener.given) == ([0, 4], [[0], [2]])
+    assert running_info(scene.member).properties["PROP_RMQTOOLS_PASSED_OVER"] == "2"
+    assert scene.member.rates.status("T", scene.clock.monotonic()).consume_failed_msgs == 2
     assert f"queue offset 1 of {QUEUE} cannot be decoded" in caplog.text
+
+
+async def test_a_stored_batch_is_taken_apart_and_every_message_has_its_offset():
+    scene, listener = await consumed(pulled(batch(0, 3), batch(3, 2), next_offset=5), committed=5)
+
+    assert asked_offsets(scene) == [0, 5]
+    assert listener.given == [[0], [1], [2], [3], [4]]
+    assert listener.bodies == [b"0", b"1", b"2", b"3", b"4"]
 
 
 async def test_messages_in_front_of_an_impossible_size_are_heard_and_the_log_says_where_they_end(caplog):
@@ -140,16 +151,6 @@ async def test_messages_in_front_of_an_impossible_size_are_heard_and_the_log_say
         assert (scene.heard, scene.held.next_offset) == ([[0], [1]], 2)
     assert f"answer to a pull of {QUEUE} at 0: pull body of" in caplog.text
     assert "no message can be found from 2 on" in caplog.text
-
-
-async def test_a_stored_batch_is_taken_apart_and_every_message_has_its_offset():
-    answer = script(pulled(batch(0, 3), batch(3, 2), next_offset=5))
-    async with pushing(listener := Reader(), answer=answer) as scene:
-        await pulls(scene, 2)
-        await until(lambda: scene.committed == 5)
-        assert asked_offsets(scene) == [0, 5]
-        assert listener.given == [[0], [1], [2], [3], [4]]
-        assert listener.bodies == [b"0", b"1", b"2", b"3", b"4"]
 
 
 async def test_tags_choose_among_the_messages_of_a_stored_batch_and_the_broker_is_asked_for_all():

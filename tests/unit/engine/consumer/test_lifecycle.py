@@ -20,21 +20,13 @@ def consumer_of(brokers: QuietBrokers) -> aio.PullConsumer:
     return consumer
 
 
-async def test_a_start_that_is_cut_off_leaves_the_group_before_it_raises():
+@pytest.mark.parametrize("begin", [aio.PullConsumer.start, aio.PullConsumer.__aenter__])
+async def test_a_start_that_is_cut_off_leaves_the_group_before_it_raises(begin):
     async with QuietBrokers(10).serving() as brokers:
         brokers.silent.add(MEMBERS)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
-                await consumer_of(brokers).start()
-        assert brokers.left() == 1
-
-
-async def test_a_consumer_whose_block_is_cut_off_at_its_beginning_leaves_the_group():
-    async with QuietBrokers(10).serving() as brokers:
-        brokers.silent.add(MEMBERS)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2), consumer_of(brokers):
-                raise AssertionError("the first round cannot have been made")
+                await begin(consumer_of(brokers))
         assert brokers.left() == 1
 
 

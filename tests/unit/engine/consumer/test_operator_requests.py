@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 import rmqtools
-from rmqtools.engine.consumer.listeners import Listener
 from rmqtools.engine.consumer.operator_requests import OperatorRequests
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.consume import ConsumeConcurrentlyStatus
 from rmqtools.model.group import ResetOffsetBody
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
+from rmqtools.model.running_info import ConsumeMessageDirectlyResult
 from rmqtools.protocol.messages.stored import encode_message
 from rmqtools.protocol.wire.bodies import (
     format_body,
@@ -21,10 +21,17 @@ from rmqtools.protocol.wire.bodies import (
 )
 from rmqtools.protocol.wire.command import RemotingCommand, encode_command, response
 from tests.support.scripted_peer import Script
-from tests.unit.engine.consumer.push_scene import QUEUE, Scene, agrees, idle, pushing, stored, until
+from tests.unit.engine.consumer.push_scene import (
+    QUEUE,
+    Scene,
+    agrees,
+    idle,
+    pushing,
+    stored,
+    until,
+    waits_for,
+)
 from tests.unit.engine.consumer.test_decode_answers import corrupt
-
-DLQ = "%DLQ%g"
 
 
 async def ask(scene: Scene, code: RequestCode, body: bytes = b"", **fields: str) -> RemotingCommand:
@@ -42,15 +49,6 @@ async def ask(scene: Scene, code: RequestCode, body: bytes = b"", **fields: str)
     return answers()[0]
 
 
-def held_up_by(gate: asyncio.Event, heard: list[int] | None = None) -> Listener:
-    async def listen(messages, context) -> None:
-        if heard is not None:
-            heard.append(messages[0].queue_offset)
-        await gate.wait()
-
-    return listen
-
-
 async def consume(scene: Scene, message: MessageExt | bytes, group: str = "g") -> RemotingCommand:
     return await ask(
         scene,
@@ -60,6 +58,18 @@ async def consume(scene: Scene, message: MessageExt | bytes, group: str = "g") -
         clientId=scene.client.client_id,
         brokerName="broker-a",
     )
+
+
+async def consumed(scene: Scene, message: MessageExt | bytes) -> ConsumeMessageDirectlyResult:
+    """The result of a message that is consumed directly."""
+    answer = await consume(scene, message)
+    assert answer.code == ResponseCode.SUCCESS
+    return parse_consume_directly(answer.body)
+
+
+async def ask_for_running_info(scene: Scene, *, group: str = "g", stack: str = "false") -> RemotingCommand:
+    code = RequestCode.GET_CONSUMER_RUNNING_INFO
+    return await ask(scene, code, consumerGroup=group, clientId="c", jstackEnable=stack)
 
 
 async def reset(scene: Scene, offset: int, *, topic: str = "T", group: str = "g") -> None:
@@ -73,10 +83,7 @@ async def test_the_running_info_tells_queues_messages_and_settings():
     async with pushing(consume_threads=3) as scene:
         scene.held.put([stored(4), stored(5)])
         scene.member.offsets.update(QUEUE, 4)
-        answer = await ask(
-            scene, RequestCode.GET_CONSUMER_RUNNING_INFO, consumerGroup="g", clientId="c", jstackEnable="true"
-        )
-        info = parse_running_info(answer.body)
+        info = parse_running_info((await ask_for_running_info(scene, stack="true")).body)
         queue = info.mq_table[QUEUE]
 
         assert (queue.commit_offset, queue.cached_msg_count, queue.locked) == (4, 2, True)
@@ -95,13 +102,7 @@ async def test_the_running_info_tells_queues_messages_and_settings():
 
 async def test_the_running_info_has_no_secrets():
     async with pushing(access_key="anna", secret_key="0123456789abcdef") as scene:
-        answer = await ask(
-            scene,
-            RequestCode.GET_CONSUMER_RUNNING_INFO,
-            consumerGroup="g",
-            clientId="c",
-            jstackEnable="false",
-        )
+        answer = await ask_for_running_info(scene)
 
         assert b"0123456789abcdef" not in answer.body
         assert parse_running_info(answer.body).jstack is None
@@ -109,13 +110,7 @@ async def test_the_running_info_has_no_secrets():
 
 async def test_a_question_for_another_group_is_refused():
     async with pushing() as scene:
-        answer = await ask(
-            scene,
-            RequestCode.GET_CONSUMER_RUNNING_INFO,
-            consumerGroup="h",
-            clientId="c",
-            jstackEnable="false",
-        )
+        answer = await ask_for_running_info(scene, group="h")
 
         assert answer.code == ResponseCode.SYSTEM_ERROR
         assert answer.remark == "this client is a member of group g, not of h"
@@ -132,7 +127,7 @@ async def test_offsets_in_memory_are_told_for_the_topic_asked():
 
 async def test_a_message_consumed_directly_goes_to_its_listener_and_moves_no_offset():
     async with pushing() as scene:
-        result = parse_consume_directly((await consume(scene, stored(8))).body)
+        result = await consumed(scene, stored(8))
 
         assert (result.consume_result, result.order, result.remark) == ("CR_SUCCESS", False, None)
         assert scene.heard == [[8]]
@@ -144,10 +139,9 @@ async def test_a_message_whose_body_cannot_be_read_is_consumed_directly_like_any
         _ = messages[0].body
 
     async with pushing(listen) as scene:
-        answer = await consume(scene, corrupt(4))
-        result = parse_consume_directly(answer.body)
+        result = await consumed(scene, corrupt(4))
 
-        assert (answer.code, result.consume_result) == (ResponseCode.SUCCESS, "CR_THROW_EXCEPTION")
+        assert result.consume_result == "CR_THROW_EXCEPTION"
         assert "CorruptBodyError: body of the message at queue offset 4" in (result.remark or "")
 
 
@@ -156,7 +150,7 @@ async def test_an_error_of_the_listener_is_told_to_whoever_asked():
         raise ValueError("no such customer")
 
     async with pushing(fails) as scene:
-        result = parse_consume_directly((await consume(scene, stored(8))).body)
+        result = await consumed(scene, stored(8))
 
         assert result.consume_result == "CR_THROW_EXCEPTION"
         assert result.remark == "ValueError: no such customer"
@@ -174,15 +168,14 @@ async def test_what_the_listener_answers_is_told(status, expected):
         return status
 
     async with pushing(listener) as scene:
-        assert parse_consume_directly((await consume(scene, stored(8))).body).consume_result == expected
+        assert (await consumed(scene, stored(8))).consume_result == expected
 
 
 async def test_a_dead_letter_goes_to_the_listener_of_its_first_topic():
     async with pushing() as scene:
-        letter = stored(8, topic=DLQ, RETRY_TOPIC="T")
-        answer = await consume(scene, letter)
+        letter = stored(8, topic="%DLQ%g", RETRY_TOPIC="T")
 
-        assert parse_consume_directly(answer.body).consume_result == "CR_SUCCESS"
+        assert (await consumed(scene, letter)).consume_result == "CR_SUCCESS"
 
 
 async def test_a_topic_without_a_listener_is_refused():
@@ -215,7 +208,7 @@ async def test_a_reset_of_another_topic_or_group_moves_nothing(topic, group):
 
 async def test_what_was_being_consumed_during_a_reset_does_not_move_the_offset():
     gate = asyncio.Event()
-    async with pushing(held_up_by(gate)) as scene:
+    async with pushing(waits_for(gate)) as scene:
         scene.arrive(stored(50), stored(51))
         await idle()
         await reset(scene, 7)
@@ -227,7 +220,7 @@ async def test_what_was_being_consumed_during_a_reset_does_not_move_the_offset()
 
 async def test_in_order_nothing_begins_after_a_reset_before_the_listener_has_ended():
     gate, heard = asyncio.Event(), list[int]()
-    async with pushing(held_up_by(gate, heard), orderly=True) as scene:
+    async with pushing(waits_for(gate, heard), orderly=True) as scene:
         scene.consumption.work_on(scene.held)
         scene.arrive(stored(50))
         await until(lambda: heard)
@@ -260,7 +253,7 @@ def moved(next_offset: int) -> Script:
 
 async def test_a_broker_that_has_reset_an_offset_itself_is_followed_at_once_whatever_is_in_work():
     gate = asyncio.Event()
-    async with pushing(held_up_by(gate), answer=moved(7)) as scene:
+    async with pushing(waits_for(gate), answer=moved(7)) as scene:
         scene.arrive(stored(50), stored(51))
         scene.held.next_offset = 52
         scene.puller.start(scene.held)

@@ -222,15 +222,6 @@ async def test_a_slave_is_read_where_the_master_suggests_it():
         await until(lambda: brokers.pulls(1) == [32, 64, 96, 100])
 
 
-async def test_a_slave_is_read_while_the_master_is_dead():
-    brokers = BrokerSet(100, slaves=1)
-    async with reading(brokers, pull_threshold_for_queue=1) as consumer:
-        assert await polled(consumer, 32) == list(range(32))
-        brokers.cluster.stop("broker-a")
-        assert await polled(consumer, 68) == list(range(32, 100))
-        assert brokers.pulls(1)
-
-
 # state
 
 

@@ -9,7 +9,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import response
 from tests.support.scripted_peer import ScriptedPeer
 from tests.unit.engine.consumer.pull_script import PULL, answered, asked_offsets, found, pulls, script
-from tests.unit.engine.consumer.push_scene import QUEUE, idle, pushing, stored, until
+from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, stored, until, waits_for
 
 
 async def test_a_pull_says_what_is_consumed_and_what_is_wanted():
@@ -39,11 +39,8 @@ async def test_tags_that_only_hash_alike_are_passed_over_and_count_as_consumed()
 
 
 async def test_what_is_passed_over_is_not_committed_while_something_before_it_is_consumed():
-    async def listen(messages, context):
-        await asyncio.Event().wait()
-
     answers = script(found(0), answered(ResponseCode.PULL_NOT_FOUND, 50))
-    async with pushing(listen, answer=answers) as scene:
+    async with pushing(waits_for(asyncio.Event()), answer=answers) as scene:
         await pulls(scene, 3)
         assert (asked_offsets(scene)[-1], scene.committed) == (50, None)
 
@@ -60,16 +57,6 @@ async def test_other_tags_wanted_while_a_broker_holds_the_pull_are_asked_for_at_
         assert (scene.heard, scene.committed) == ([], None)
 
 
-async def test_an_answer_for_an_offset_that_is_not_wanted_any_more_is_dropped():
-    def meanwhile(request):
-        scene.held.next_offset = 70
-        return found(0)
-
-    async with pushing(answer=script(meanwhile)) as scene:
-        await pulls(scene, 2)
-        assert (asked_offsets(scene), scene.heard) == ([0, 70], [])
-
-
 @pytest.mark.parametrize(
     ("moved_to", "range_"),
     [pytest.param(300, (300, 1000), id="removed-by-age"), pytest.param(4, (0, 4), id="lost-with-a-master")],
@@ -77,11 +64,8 @@ async def test_an_answer_for_an_offset_that_is_not_wanted_any_more_is_dropped():
 async def test_a_place_that_is_not_stored_is_left_after_what_was_fetched_before(moved_to, range_, caplog):
     ended = asyncio.Event()
 
-    async def listen(messages, context):
-        await ended.wait()
-
     moved = answered(ResponseCode.PULL_OFFSET_MOVED, moved_to, stored=range_)
-    async with pushing(listen, answer=script(found(8, 9), moved)) as scene:
+    async with pushing(waits_for(ended), answer=script(found(8, 9), moved)) as scene:
         scene.held.next_offset = 8
         await pulls(scene, 2)
         await idle()
@@ -100,11 +84,8 @@ async def test_a_place_that_is_not_stored_is_left_after_what_was_fetched_before(
 async def test_after_a_reset_by_an_administrator_what_was_fetched_before_is_not_committed():
     ended = asyncio.Event()
 
-    async def listen(messages, context):
-        await ended.wait()
-
     reset = answered(ResponseCode.PULL_OFFSET_MOVED, 2)
-    async with pushing(listen, answer=script(found(8, 9), reset)) as scene:
+    async with pushing(waits_for(ended), answer=script(found(8, 9), reset)) as scene:
         scene.held.next_offset = 8
         await pulls(scene, 3)
         ended.set()
@@ -139,30 +120,31 @@ async def test_after_an_error_a_queue_rests_as_long_as_its_code_wants(code, seco
         assert asked_offsets(scene) == [0, 0]
 
 
-async def test_a_broker_that_has_forgotten_this_member_is_told_once_for_all_its_queues():
-    forgotten = response(ResponseCode.SUBSCRIPTION_NOT_EXIST, 0, remark="who?")
-    async with pushing(answer=script(*[forgotten] * 8)) as scene:
-        more = [ProcessQueue(MessageQueue("T", "broker-a", number), scene.clock, 0) for number in range(1, 8)]
-        for held in [scene.held, *more]:
-            scene.puller.start(held)
-        await until(lambda: len(scene.asked(PULL)) == 8 and scene.asked(RequestCode.HEART_BEAT))
-        await idle()
-        assert len(scene.asked(RequestCode.HEART_BEAT)) == 1
-        for held in more:
-            held.drop()
+QUEUES = [MessageQueue("T", "broker-a", number) for number in range(8)]
 
 
-async def test_a_broker_that_has_forgotten_this_member_is_told_once_for_all_popped_queues_too():
+def start_pulls(scene: Scene) -> None:
+    for queue in QUEUES:
+        scene.puller.start(ProcessQueue(queue, scene.clock, 0))
+
+
+def start_pops(scene: Scene) -> None:
+    for queue in QUEUES:
+        scene.popper.start(PopProcessQueue(queue, scene.clock))
+
+
+@pytest.mark.parametrize(
+    ("start", "code"),
+    [(start_pulls, PULL), (start_pops, RequestCode.POP_MESSAGE)],
+    ids=["pulled", "popped"],
+)
+async def test_a_broker_that_has_forgotten_this_member_is_told_once_for_all_its_queues(start, code):
     def answer(request):
-        forgets = request.code == RequestCode.POP_MESSAGE
-        return response(ResponseCode.SUBSCRIPTION_NOT_EXIST if forgets else ResponseCode.SUCCESS, 0)
+        return response(ResponseCode.SUBSCRIPTION_NOT_EXIST if request.code == code else 0, 0)
 
     async with pushing(answer=answer) as scene:
-        popped = [PopProcessQueue(MessageQueue("T", "broker-a", number), scene.clock) for number in range(8)]
-        for held in popped:
-            scene.popper.start(held)
-        await until(lambda: len(scene.asked(RequestCode.POP_MESSAGE)) >= 8)
-        await until(lambda: scene.asked(RequestCode.HEART_BEAT))
+        start(scene)
+        await until(lambda: len(scene.asked(code)) >= 8 and scene.asked(RequestCode.HEART_BEAT))
         await idle()
         assert len(scene.asked(RequestCode.HEART_BEAT)) == 1
         await scene.popper.close()
@@ -235,11 +217,8 @@ async def test_when_the_master_may_be_back_the_slaves_suggestion_is_followed():
 async def test_while_listeners_are_slow_no_more_is_held_than_the_limit_and_one_pull(limit):
     ended = asyncio.Event()
 
-    async def listen(messages, context):
-        await ended.wait()
-
     answers = script(*(found(start, start + 1, start + 2) for start in range(0, 30, 3)))
-    async with pushing(listen, answer=answers, **limit) as scene:
+    async with pushing(waits_for(ended), answer=answers, **limit) as scene:
         await pulls(scene, 2)
         await idle()
         assert (len(scene.asked(PULL)), scene.held.count) == (2, 6)

@@ -82,6 +82,20 @@ async def test_an_unsubscribed_topic_gives_nothing_any_more():
         assert {message.topic for _ in range(5) for message in await consumer.poll(0)} <= {"U"}
 
 
+async def test_a_topic_subscribed_again_goes_on_where_it_was_consumed_to():
+    brokers = BrokerSet(16, queues=8)
+    async with reading(brokers, auto_commit_interval=60.0) as consumer:
+        await until(lambda: len(consumer.queues) == 8)
+        await polled(consumer, 16 * 8)
+        assert await consumer.poll(0) == []
+        consumer.unsubscribe(TOPIC)
+        consumer.subscribe(TOPIC)
+        await until(lambda: consumer.queues == [])
+        await until(lambda: len(consumer.queues) == 8)
+        assert await consumer.poll(0.2, 1000) == []
+        assert set(brokers.committed.values()) == {16}
+
+
 async def test_a_queue_lost_to_another_member_gives_nothing_and_is_committed_without_the_last_poll():
     brokers = BrokerSet(100, queues=2)
     async with reading(brokers) as consumer:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from rmqtools import aio
 from rmqtools.errors import BrokerError, ClientStateError, ConfigError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.group import MessageModel
@@ -20,11 +21,23 @@ async def test_a_poll_commits_what_was_handed_out_before_it_and_nothing_else():
         await until(lambda: brokers.committed == {0: 10})
 
 
-async def test_closing_commits_what_was_handed_out():
+async def poll_twelve(consumer: aio.PullConsumer) -> None:
+    assert len(await consumer.poll(5, 12)) == 12
+
+
+async def iterate_over_twelve(consumer: aio.PullConsumer) -> None:
+    async for message in consumer:
+        if message.queue_offset == 11:
+            break
+
+
+@pytest.mark.parametrize("read", [poll_twelve, iterate_over_twelve])
+@pytest.mark.parametrize("end", [aio.PullConsumer.close, aio.PullConsumer.commit])
+async def test_a_close_and_a_commit_count_what_was_handed_out_since_the_start(read, end):
     brokers = BrokerSet(30)
     async with reading(brokers) as consumer:
-        await consumer.poll(5, 12)
-        await consumer.close()
+        await read(consumer)
+        await end(consumer)
         assert brokers.committed == {0: 12}
 
 
@@ -79,16 +92,6 @@ async def test_without_auto_commit_a_queue_that_is_given_up_is_not_committed():
         consumer.unsubscribe(TOPIC)
         await until(lambda: consumer.queues == [])
     assert brokers.updates == []
-
-
-async def test_commit_counts_of_an_iteration_what_was_handed_out_only():
-    async with reading(BrokerSet(30)) as consumer:
-        async for message in consumer:
-            if message.queue_offset == 3:
-                break
-        await consumer.commit()
-        assert await consumer.committed(Q0) == 4
-        assert await polled(consumer, 1) == [4]
 
 
 async def test_a_sought_offset_can_be_committed():
@@ -151,13 +154,3 @@ async def test_an_idle_consumer_tells_a_broker_that_was_away_its_offset_again():
         brokers.forget_offsets()  # killed before it had written them to its disk
         brokers.cluster.disconnect("broker-a")
         await until(lambda: brokers.committed == {0: 10})
-
-
-async def test_closing_tells_the_broker_offsets_that_it_should_have_already():
-    brokers = BrokerSet(30)
-    async with reading(brokers) as consumer:
-        await polled(consumer, 10)
-        await consumer.commit()
-        brokers.forget_offsets()
-        await consumer.close()
-        assert brokers.committed == {0: 10}

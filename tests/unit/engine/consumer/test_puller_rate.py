@@ -4,13 +4,12 @@ import asyncio
 
 import pytest
 
-from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.queue import MessageQueue
 from tests.unit.engine.consumer.pull_scene import BrokerSet, polled, reading
 from tests.unit.engine.consumer.pull_script import PULL, asked_offsets, found, pulls, script
-from tests.unit.engine.consumer.push_scene import Scene, idle, pushing, until
-from tests.unit.engine.consumer.test_pop import begin, end, pops, scripted
+from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, until, waits_for
 from tests.unit.engine.consumer.test_pop import found as popped
+from tests.unit.engine.consumer.test_pop import popping, pops, scripted
 
 
 async def pass_time(scene: Scene, seconds: float) -> None:
@@ -45,9 +44,7 @@ async def test_no_pull_leaves_while_the_messages_of_an_answer_are_not_counted_ye
 
 async def test_all_queues_of_a_member_share_one_limit():
     async with pushing(answer=script(found(0, 1)), max_messages_per_second=10) as scene:
-        second = ProcessQueue(MessageQueue("T", "broker-a", 1), scene.clock, 0)
-        second.lock(True)
-        scene.member.held.pulled[second.queue] = second
+        second = scene.hold(MessageQueue("T", "broker-a", 1))
         await pulls(scene, 1)
         await until(lambda: len(scene.heard) == 2)
         scene.puller.start(second)
@@ -86,15 +83,15 @@ async def test_what_is_given_up_while_it_waits_for_the_limit_is_not_pulled():
 
 async def test_a_pop_waits_as_a_pull_does_so_that_no_message_is_invisible_meanwhile():
     answers = scripted(popped(4, 5), popped(6))
-    async with pushing(answer=answers, max_messages_per_second=10) as scene:
-        held = begin(scene)
+    async with popping(answer=answers, max_messages_per_second=10) as scene:
+        held = scene.member.held.popped[QUEUE]
         await until(lambda: len(scene.heard) == 2 and held.wait_ack_count == 0)
         await pass_time(scene, 0.19)
         before = pops(scene)
         await pass_time(scene, 0.02)
         await until(lambda: scene.heard == [[4], [5], [6]])
-        await end(scene)
-        assert before == 1
+
+    assert before == 1
 
 
 async def test_a_pull_consumer_keeps_to_the_limit():
@@ -108,10 +105,9 @@ async def test_a_pull_consumer_keeps_to_the_limit():
 async def test_listeners_get_what_was_fetched_while_the_next_fetch_waits():
     gate = asyncio.Event()
 
-    async def listen(messages, context):
-        await gate.wait()
-
-    async with pushing(listen, answer=script(found(0, 1), found(2)), max_messages_per_second=1) as scene:
+    async with pushing(
+        waits_for(gate), answer=script(found(0, 1), found(2)), max_messages_per_second=1
+    ) as scene:
         await pulls(scene, 1)
         await until(lambda: scene.held.count == 2)
         gate.set()

@@ -3,7 +3,6 @@
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import response
@@ -24,9 +23,7 @@ async def test_messages_of_a_logic_queue_name_its_id_and_offsets_not_those_of_th
     answer.ext_fields = {**answer.ext_fields, "offsetDelta": "100", "nextBeginOffset": "102"}
     async with pushing(listen, answer=script(answer)) as scene:
         scene.client.routes.tables.endpoints[LOGIC_QUEUE] = "broker-a"
-        held = ProcessQueue(LOGIC_QUEUE, scene.clock, 100)
-        held.lock(True)
-        scene.member.held.pulled[LOGIC_QUEUE] = held
+        held = scene.hold(LOGIC_QUEUE, 100)
         scene.puller.start(held)
         await until(lambda: scene.member.offsets.read_memory(LOGIC_QUEUE) == 102)
         held.drop()
@@ -59,9 +56,7 @@ TWICE = answered(ResponseCode.PULL_RETRY_IMMEDIATELY, 20000, stored=(20000, 2000
 async def pulling(*answers):
     async with pushing(answer=script(*answers)) as scene:
         scene.client.routes.tables.endpoints[LOGIC_QUEUE] = "broker-a"
-        held = ProcessQueue(LOGIC_QUEUE, scene.clock, 10000)
-        held.lock(True)
-        scene.member.held.pulled[LOGIC_QUEUE] = held
+        held = scene.hold(LOGIC_QUEUE, 10000)
         scene.puller.start(held)
         yield scene
         scene.member.held.pulled[LOGIC_QUEUE].drop()

@@ -28,9 +28,7 @@ async def of_static_topic(listener, **settings) -> AsyncIterator[tuple[Scene, Pr
     async with pushing(listener, **settings) as scene:
         endpoints = scene.client.routes.tables.endpoints
         endpoints.update({LOGIC_QUEUE: "broker-a", replace(LOGIC_QUEUE, queue_id=0): "broker-b"})
-        held = ProcessQueue(LOGIC_QUEUE, scene.clock, 0)
-        held.lock(True)
-        scene.member.held.pulled[LOGIC_QUEUE] = held
+        held = scene.hold(LOGIC_QUEUE)
         try:
             yield scene, held
         finally:

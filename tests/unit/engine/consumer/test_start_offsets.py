@@ -1,15 +1,10 @@
 """A negative offset in a group's store is no offset: whoever reads it starts at ``consume_from``."""
 
-from types import SimpleNamespace
-from typing import Any
-from unittest.mock import ANY
-
 import pytest
 
 from rmqtools import aio
 from rmqtools.config import ClientConfig
 from rmqtools.engine.consumer.operator_requests import OperatorRequests
-from rmqtools.engine.consumer.start_offsets import StartOffsets
 from rmqtools.engine.group.local_offset_store import LocalFileOffsetStore
 from rmqtools.model.group import ConsumeFromWhere, MessageModel
 from tests.unit.engine.consumer.pull_scene import Q0, Q1, BrokerSet, polled, reading
@@ -71,12 +66,6 @@ async def test_a_reset_to_a_negative_offset_moves_nothing(caplog):
 
 
 async def test_a_queue_without_any_stored_offset_is_no_reason_for_a_warning(caplog):
-    async with pushing(consume_from=FIRST) as scene:
-        store = SimpleNamespace(read_memory=lambda _: None, read_store=_nothing)
-        member: Any = SimpleNamespace(offsets=store, config=scene.member.config, group="g")
-        assert await StartOffsets(member, ANY, stores=False).find(QUEUE) == 0
+    async with reading(BrokerSet(high=5, low=2)) as consumer:
+        assert await polled(consumer, 1) == [2]
     assert ignored(caplog) == []
-
-
-async def _nothing(queue):
-    return None

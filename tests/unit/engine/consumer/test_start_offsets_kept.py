@@ -43,9 +43,8 @@ def test_a_push_member_that_stopped_while_idle_gets_what_came_until_its_restart(
 ):
     heard: list[bytes] = []
 
-    def member():
-        config = PushConsumerConfig(message_model=model, orderly=orderly, **settings)
-        consumer = PushConsumer(config)
+    def member() -> PushConsumer:
+        consumer = PushConsumer(PushConsumerConfig(message_model=model, orderly=orderly, **settings))
         consumer.subscribe("T", lambda messages, _: heard.extend(one.body for one in messages))
         return consumer
 
