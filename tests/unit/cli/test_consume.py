@@ -15,27 +15,24 @@ from rmqtools import MessageQueue
 from rmqtools.arrow import MESSAGE_SCHEMA
 from rmqtools.cli.output_messages import formatter
 from rmqtools.clock import SYSTEM_CLOCK
-from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError
+from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.copy_message import own_properties
 from rmqtools.testing import FakeCluster, stored_message
 from tests.support.cluster_scene import wait_until
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def topic(cluster):
     cluster.create_topic("read", queues=1)
     for number in range(1, 5):
-        queue = MessageQueue("read", "broker-a" if number % 2 else "broker-b", 0)
-        tags, properties = f"t{number}", {"KEYS": f"k{number}"}
-        millis = number * 1000
         cluster.store(
             "read",
             f"m{number}".encode(),
-            queue=queue,
-            tags=tags,
-            properties=properties,
-            store_timestamp_ms=millis,
+            queue=MessageQueue("read", "broker-a" if number % 2 else "broker-b", 0),
+            tags=f"t{number}",
+            properties={"KEYS": f"k{number}"},
+            store_timestamp_ms=number * 1000,
         )
     return "read"
 
@@ -258,11 +255,6 @@ def test_a_command_that_fails_ends_the_replay_and_the_error_says_where(run, topi
 def test_a_command_that_cannot_run_is_refused(run, topic, options, words):
     with pytest.raises(ConfigError, match=words):
         run("consume", topic, *options)
-
-
-def test_an_unknown_topic_is_an_error_that_names_one_spelled_alike(run, topic):
-    with pytest.raises(TopicNotFoundError, match=r"did you mean 'read'\?"):
-        run("consume", "raed")
 
 
 @pytest.mark.process
