@@ -201,13 +201,10 @@ def test_two_threads_may_walk_one_iterator():
 
 
 def test_an_iterator_on_the_loop_thread_is_refused():
-    async def numbers():
-        yield 0
-
     bridge = Bridge()
 
     async def walk() -> None:
-        next(bridge.iterate(numbers()))
+        next(bridge.iterate(one_and_an_error()))
 
     with pytest.raises(ClientStateError, match=r"use rmqtools\.aio"):
         bridge.run(walk)
