@@ -6,16 +6,30 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from rmqtools import Admin, ClientConfig
 from rmqtools.cli import app
+from rmqtools.policy import group_check
 from rmqtools.testing import FakeCluster
 
 Run = Callable[..., Result]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(autouse=True)
+def _soon_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let findings that half of a rebalance makes, too, count after a moment, not after five seconds."""
+    monkeypatch.setattr(group_check, "SETTLE_SECONDS", 0.05)
+
+
+@pytest.fixture
 def cluster() -> Iterator[FakeCluster]:
     with FakeCluster(brokers=("broker-a", "broker-b"), auto_create_topics=False) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def admin(cluster: FakeCluster) -> Iterator[Admin]:
+    with Admin(ClientConfig(name_server=cluster.name_server, request_timeout=5.0)) as admin:
+        yield admin
 
 
 @pytest.fixture

@@ -14,15 +14,14 @@ from rmqtools.testing import FakeCluster, Reaction
 
 @pytest.fixture(autouse=True)
 def settings(cluster, run):
-    """The same topics and groups at the beginning of each test."""
+    """Topics and a group."""
     cluster.create_topic("orders", queues=4)
     cluster.create_topic("only", queues=1, broker_names=["broker-a"], perm=Perm.READ)
     cluster.create_topic("%DLQ%billing", queues=1)
     cluster.create_topic("uneven", queues=1)
     cluster.create_topic("uneven", queues=2, broker_names=["broker-b"])
     run("topic", "alter", "orders", "--type", "FIFO")
-    if "billing" not in run("group", "list").stdout:
-        run("group", "create", "billing", "-c", "retry_max_times=3")
+    run("group", "create", "billing", "-c", "retry_max_times=3")
 
 
 @pytest.fixture
@@ -63,11 +62,9 @@ def test_a_cluster_is_equal_to_its_own_export(run, file):
 
 def test_settings_of_brokers_are_compared_but_not_those_of_a_machine_nor_secrets(run, file, cluster):
     run("broker", "config", "broker-a", "-c", "fileReservedTime=48", "--yes")
-    try:
-        (row,) = json.loads(run("diff", file, "--json").stdout)
-        exported = yaml.safe_load(run("export").stdout)["brokers"]["masters"]
-    finally:
-        run("broker", "config", "broker-a", "-c", "fileReservedTime=72", "--yes")
+
+    (row,) = json.loads(run("diff", file, "--json").stdout)
+    exported = yaml.safe_load(run("export").stdout)["brokers"]["masters"]
 
     assert row == {
         "kind": "brokers",
@@ -90,11 +87,9 @@ def test_a_file_without_settings_of_brokers_is_compared_in_the_rest(run, file):
 def test_what_differs_is_listed_and_ends_with_1(run, file, cluster):
     run("topic", "alter", "only", "--perm", "rw")
     run("group", "create", "fresh")
-    try:
-        shown = run("diff", file, cluster.name_server)
-        rows = json.loads(run("diff", file, "--json").stdout)
-    finally:
-        run("group", "delete", "fresh", "--yes")
+
+    shown = run("diff", file, cluster.name_server)
+    rows = json.loads(run("diff", file, "--json").stdout)
 
     assert shown.exit_code == ExitCode.NO
     assert shown.stdout.splitlines() == [
@@ -139,9 +134,14 @@ def test_an_existing_file_is_kept_unless_told_otherwise(run, file):
     assert run("export", "-o", file, "--overwrite").stdout.startswith("3 topics and 1 groups written to ")
 
 
-@pytest.mark.parametrize("text", ["[1]", "topics: 3", "topics: {a: 3}", "brokers: 3", "topics: {a: }: b"])
-def test_a_file_of_another_form_is_refused_by_name(run, tmp_path, text):
-    (tmp_path / "bad.yaml").write_text(text)
+@pytest.mark.parametrize("settings", [[1], {"topics": 3}, {"topics": {"a": 3}}, {"brokers": 3}], ids=str)
+def test_settings_of_another_form_are_refused_by_the_name_of_their_file(settings):
+    with pytest.raises(ConfigError, match=r"bad\.yaml"):
+        check_settings(settings, "bad.yaml")
+
+
+def test_a_file_that_is_no_yaml_is_refused_by_name(run, tmp_path):
+    (tmp_path / "bad.yaml").write_text("topics: {a: }: b")
 
     with pytest.raises(ConfigError, match=r"bad\.yaml"):
         run("diff", tmp_path / "bad.yaml")

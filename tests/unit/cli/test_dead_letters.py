@@ -111,10 +111,15 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_one_that_was_replayed(end):
         still_to_send(done, [QueueRange(QUEUE, 0, end)])
 
 
-def test_a_queue_of_which_all_was_replayed_has_nothing_more_to_send(capsys):
-    done = Progress("%DLQ%g", {"a:0": 500})
-
-    assert still_to_send(done, [QueueRange(QUEUE, 0, 500)]) == [QueueRange(QUEUE, 500, 500)]
+@pytest.mark.parametrize(
+    ("done", "stored", "left"),
+    [
+        pytest.param({"a:0": 500}, QueueRange(QUEUE, 0, 500), QueueRange(QUEUE, 500, 500), id="all-was-sent"),
+        pytest.param({}, QueueRange(QUEUE, 520, 530), QueueRange(QUEUE, 520, 530), id="first-replay"),
+    ],
+)
+def test_a_replay_goes_on_where_it_was_without_a_warning(capsys, done, stored, left):
+    assert still_to_send(Progress("%DLQ%g", done), [stored]) == [left]
     assert capsys.readouterr().err == ""
 
 
@@ -123,11 +128,6 @@ def test_letters_that_expired_before_they_were_replayed_are_counted_in_a_warning
 
     assert still_to_send(done, [QueueRange(QUEUE, 520, 530)]) == [QueueRange(QUEUE, 520, 530)]
     assert "warning: 20 messages of queue a:0 of %DLQ%g expired before" in capsys.readouterr().err
-
-
-def test_what_expired_before_the_first_replay_is_no_warning(capsys):
-    assert still_to_send(Progress("%DLQ%g"), [QueueRange(QUEUE, 520, 530)]) == [QueueRange(QUEUE, 520, 530)]
-    assert capsys.readouterr().err == ""
 
 
 def test_an_absent_file_is_a_replay_that_has_not_begun(tmp_path):

@@ -17,16 +17,16 @@ QUEUE = MessageQueue("orders", "broker-a", 0)
 
 RESET = ("group", "reset", "billing", "-t", "orders", "--to-earliest")
 SKIP = ("group", "skip", "billing", "-t", "orders")
+SOON = ("--set", "request_timeout=1")
 
 
 @pytest.fixture(autouse=True)
 def billing(cluster):
     """A group that has consumed 1 of 3 messages of a topic with two queues, and has no members."""
     cluster.create_topic("orders", queues=1)
-    if not cluster.messages("orders"):
-        for second in (1, 2, 3):
-            own = {"KEYS": "k", "UNIQ_KEY": f"0A{second}" * 8}
-            cluster.store("orders", b"x", queue=QUEUE, store_timestamp_ms=second * 1000, properties=own)
+    for second in (1, 2, 3):
+        own = {"KEYS": "k", "UNIQ_KEY": f"0A{second}" * 8}
+        cluster.store("orders", b"x", queue=QUEUE, store_timestamp_ms=second * 1000, properties=own)
     cluster.create_group("billing")
     cluster.commit("billing", QUEUE, 1)
     cluster.commit("billing", MessageQueue("orders", "broker-b", 0), 0)
@@ -34,6 +34,14 @@ def billing(cluster):
 
 def offset(cluster):
     return cluster.committed("billing", QUEUE)
+
+
+@pytest.fixture
+def member(cluster):
+    """Add a member that owns both queues."""
+    owner = report("orders", ("broker-a", 0), ("broker-b", 0), strategy="AVG")
+    cluster.add_member("billing", "10.0.0.1@one", owner)
+    return owner
 
 
 def test_groups_are_listed_with_members_and_lag(run):
@@ -52,10 +60,6 @@ def test_idle_groups_have_no_members_and_have_consumed_nothing_new(run, cluster)
     cluster.add_member("joined", "10.0.0.1@one")
 
     rows = json.loads(run("group", "list", "--idle", "30d", "--json").stdout)
-    cluster.remove_member("joined", "10.0.0.1@one")
-    for group in ("reading", "joined", "never"):
-        run("group", "delete", group, "--yes")
-    run("topic", "delete", "new", "--yes")
 
     assert [row["group"] for row in rows] == ["billing", "never"]
     assert rows[1]["last_consumed"] is None
@@ -82,9 +86,9 @@ def test_a_list_for_programs_has_the_same(run):
 def test_a_broker_that_does_not_answer_is_named_and_the_rest_is_listed(run, cluster, command):
     cluster.create_topic("%DLQ%poor", queues=1)
     cluster.store("%DLQ%poor", b"1", queue=MessageQueue("%DLQ%poor", "broker-a", 0))
-    fault = cluster.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
-    shown = run(*command)
-    fault.remove()
+    cluster.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
+
+    shown = run(*command, *SOON)
 
     assert shown.exit_code == ExitCode.INCOMPLETE
     assert any(text in shown.stdout for text in ("billing", "orders", "broker-a", "BROKER-A", "127.0.0.1"))
@@ -104,7 +108,7 @@ def test_nothing_is_changed_while_a_broker_does_not_answer(run, cluster, command
     before = run("export").stdout
     fault = cluster.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
     with pytest.raises(RemotingError):
-        run(*command)
+        run(*command, *SOON)
     fault.remove()
 
     assert (offset(cluster), run("export").stdout) == (1, before)
@@ -135,10 +139,7 @@ def test_a_check_leaves_out_what_is_ignored_or_not_severe(run, option):
     assert (checked.exit_code, checked.stdout) == (0, "group billing: nothing found (1 left out)\n")
 
 
-def test_a_quiet_check_prints_only_what_is_found(run, cluster):
-    cluster.add_member(
-        "billing", "10.0.0.1@one", report("orders", ("broker-a", 0), ("broker-b", 0), strategy="AVG")
-    )
+def test_a_quiet_check_prints_only_what_is_found(run, cluster, member):
     well = run("group", "check", "billing", "--quiet")
     cluster.remove_member("billing", "10.0.0.1@one")
 
@@ -146,33 +147,19 @@ def test_a_quiet_check_prints_only_what_is_found(run, cluster):
     assert "no_members" in run("group", "check", "billing", "--quiet").stdout
 
 
-def test_a_queue_without_a_fetch_is_found_after_the_time_given(run, cluster):
-    told = report("orders", ("broker-a", 0), ("broker-b", 0), strategy="AVG")
-    fetched = {
-        queue: ProcessQueueInfo(last_pull_timestamp=SYSTEM_CLOCK.now_ms() - 30_000) for queue in told.mq_table
-    }
-    cluster.add_member("billing", "10.0.0.1@one", replace(told, mq_table=fetched))
-    by_default = run("group", "check", "billing").stdout
-    found = run("group", "check", "billing", "--max-stall", "20s").stdout
-    cluster.remove_member("billing", "10.0.0.1@one")
+def test_a_queue_without_a_fetch_is_found_after_the_time_given(run, cluster, member):
+    fetched = ProcessQueueInfo(last_pull_timestamp=SYSTEM_CLOCK.now_ms() - 30_000)
+    table = dict.fromkeys(member.mq_table, fetched)
+    cluster.add_member("billing", "10.0.0.1@one", replace(member, mq_table=table))
 
-    assert "queue_not_fetched" not in by_default
-    assert "queue_not_fetched" in found
+    assert "queue_not_fetched" not in run("group", "check", "billing").stdout
+    assert "queue_not_fetched" in run("group", "check", "billing", "--max-stall", "20s").stdout
 
 
-def test_a_check_of_a_group_that_no_broker_knows_is_an_error_that_names_one_spelled_alike(run):
-    with pytest.raises(RocketMQError, match=r"unknown group 'biling' \(did you mean 'billing'\?\)"):
-        run("group", "check", "biling")
+def test_a_check_that_lacks_a_broker_cannot_tell(run, cluster, member):
+    cluster.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
 
-
-def test_a_check_that_lacks_a_broker_cannot_tell(run, cluster):
-    cluster.add_member(
-        "billing", "10.0.0.1@one", report("orders", ("broker-a", 0), ("broker-b", 0), strategy="AVG")
-    )
-    fault = cluster.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
     found = run("group", "check", "billing")
-    fault.remove()
-    cluster.remove_member("billing", "10.0.0.1@one")
 
     assert found.exit_code == ExitCode.INCOMPLETE
     assert "broker_silent" in found.stdout
@@ -203,7 +190,9 @@ def test_a_narrow_terminal_has_a_table_for_each_topic(run, cluster, monkeypatch)
     assert "not shown at 30 columns: next offset, end" in " ".join(shown.stderr.split())
 
 
-@pytest.mark.parametrize("command", [("show",), ("watch", "--looks", "1"), ("delete", "--yes")])
+@pytest.mark.parametrize(
+    "command", [("show",), ("check",), ("watch", "--looks", "1"), ("delete", "--yes")], ids=" ".join
+)
 def test_an_unknown_group_is_an_error_that_names_one_spelled_alike(run, command):
     with pytest.raises(RocketMQError, match=r"unknown group 'biling' \(did you mean 'billing'\?\)"):
         run("group", command[0], "biling", *command[1:])
@@ -253,7 +242,7 @@ def test_a_reset_says_which_moment_it_understood(run, cluster):
 
 
 def test_skip_moves_a_group_behind_the_last_message(run, cluster):
-    shown = run("group", "skip", "billing", "-t", "orders", "-y").stdout
+    shown = run(*SKIP, "-y").stdout
 
     assert offset(cluster) == 3
     assert shown.endswith("group billing is reset on 2 queues of orders\n")
@@ -261,15 +250,13 @@ def test_skip_moves_a_group_behind_the_last_message(run, cluster):
 
 def test_a_message_of_one_queue_is_skipped_while_members_run(run, cluster):
     cluster.add_member("billing", "10.0.0.1@x")
-    try:
-        skip = ("group", "skip", "billing", "-t", "orders", "--queue", "broker-a:0")
-        dry = run(*skip, "--offset", 1, "--dry-run").stdout
-        kept = offset(cluster)
-        shown = run(*skip, "--offset", 1, "-y").stdout
-        at = offset(cluster)
-        run(*skip, "-y")
-    finally:
-        cluster.remove_member("billing", "10.0.0.1@x")
+    skip = (*SKIP, "--queue", "broker-a:0")
+
+    dry = run(*skip, "--offset", 1, "--dry-run").stdout
+    kept = offset(cluster)
+    shown = run(*skip, "--offset", 1, "-y").stdout
+    at = offset(cluster)
+    run(*skip, "-y")
 
     assert dry.splitlines() == [
         "QUEUE       BEFORE  AFTER  DIFFERENCE",
@@ -292,22 +279,20 @@ def test_a_message_of_one_queue_is_skipped_while_members_run(run, cluster):
 )
 def test_skip_refuses_a_message_that_it_cannot_skip(run, cluster, options, words):
     with pytest.raises(ConfigError, match=words):
-        run("group", "skip", "billing", "-t", "orders", "--yes", *options)
+        run(*SKIP, "--yes", *options)
     assert offset(cluster) == 1
 
 
 def test_brokers_that_would_move_all_queues_are_refused_by_name(run, cluster):
     run("broker", "config", "broker-a", "-c", "useServerSideResetOffset=false", "--yes")
-    try:
-        with pytest.raises(UnsupportedError, match=r"broker-a at .* has useServerSideResetOffset=false: set"):
-            run("group", "skip", "billing", "-t", "orders", "--yes", "--queue", "broker-a:0", "--offset", 1)
-    finally:
-        run("broker", "config", "broker-a", "-c", "useServerSideResetOffset=true", "--yes")
+
+    with pytest.raises(UnsupportedError, match=r"broker-a at .* has useServerSideResetOffset=false: set"):
+        run(*SKIP, "--yes", "--queue", "broker-a:0", "--offset", 1)
     assert offset(cluster) == 1
 
 
 def test_nothing_is_reset_if_nobody_can_be_asked(run, cluster):
-    result = run("group", "reset", "billing", "-t", "orders", "--to-earliest")
+    result = run(*RESET)
 
     assert (result.exit_code, offset(cluster)) == (1, 1)
     assert "Nobody can answer here: give --yes" in result.stderr
@@ -334,34 +319,33 @@ def test_a_reset_refuses_what_it_cannot_use(run, cluster, options, words):
 
 def test_offsets_are_not_set_one_by_one_under_running_members(run, cluster):
     cluster.add_member("billing", "10.0.0.1@x")
-    try:
-        with pytest.raises(RocketMQError, match=r"has 1 members, which overwrite .* \(10.0.0.1@x\)"):
-            run("group", "reset", "billing", "-t", "orders", "--yes", "--to-offset", "broker-a:0=2")
-        with pytest.raises(RocketMQError, match=r"would create it again: stop them first \(10.0.0.1@x\)"):
-            run("group", "delete", "billing", "--yes")
-    finally:
-        cluster.remove_member("billing", "10.0.0.1@x")
+
+    with pytest.raises(RocketMQError, match=r"has 1 members, which overwrite .* \(10.0.0.1@x\)"):
+        run("group", "reset", "billing", "-t", "orders", "--yes", "--to-offset", "broker-a:0=2")
+    with pytest.raises(RocketMQError, match=r"would create it again: stop them first \(10.0.0.1@x\)"):
+        run("group", "delete", "billing", "--yes")
     assert offset(cluster) == 1
 
 
-def test_a_deleted_group_is_gone_with_its_offsets(run, cluster):
-    deleted = run("group", "delete", "billing", "--yes").stdout
+@pytest.mark.parametrize(
+    ("options", "parts", "kept"),
+    [
+        pytest.param((), "its settings and offsets", None, id="with-its-offsets"),
+        pytest.param(("--keep-offsets",), "its settings", 1, id="without-its-offsets"),
+    ],
+)
+def test_a_deleted_group_is_gone_and_may_keep_its_offsets(run, cluster, options, parts, kept):
+    deleted = run("group", "delete", "billing", "--yes", *options).stdout
 
-    assert deleted == "group billing is deleted: its settings and offsets\n"
-    assert (run("group", "list", "--json").stdout, offset(cluster)) == ("[]\n", None)
-
-
-def test_a_deleted_group_may_keep_its_offsets(run, cluster):
-    run("group", "delete", "billing", "--keep-offsets", "--yes")
-
-    assert (run("group", "list", "--json").stdout, offset(cluster)) == ("[]\n", 1)
+    assert deleted == f"group billing is deleted: {parts}\n"
+    assert (run("group", "list", "--json").stdout, offset(cluster)) == ("[]\n", kept)
 
 
 @pytest.mark.process
 def test_watch_goes_on_beside_a_broker_that_does_not_answer(run, cluster):
-    fault = cluster.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
+    cluster.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
+
     watched = run("group", "watch", "billing", "--looks", "2", "--interval", "0.1", "--json")
-    fault.remove()
 
     looks = [json.loads(line) for line in watched.stdout.splitlines()]
     assert watched.exit_code == 0
@@ -380,10 +364,8 @@ def test_watch_prints_a_line_for_each_look(run):
 
 def test_a_member_that_does_not_answer_is_marked_and_its_error_stands_below_the_table(run, cluster):
     cluster.add_member("billing", "192.168.100.200@12345#98765432109876")
-    try:
-        lines = run("group", "show", "billing", "--set", "request_timeout=1").stdout.splitlines()
-    finally:
-        cluster.remove_member("billing", "192.168.100.200@12345#98765432109876")
+
+    lines = run("group", "show", "billing", *SOON).stdout.splitlines()
 
     assert lines[2].startswith("192.168.100.200@12345#98765432109876  ")
     assert lines[2].endswith("does not answer")

@@ -18,9 +18,6 @@ def members(cluster):
     told = report("orders", ("broker-a", 0), strategy="AVG")
     cluster.add_member("billing", FIRST, replace(told, jstack="MainThread  TID: 1\n  File x\n"))
     cluster.add_member("billing", SECOND, told)
-    yield
-    cluster.remove_member("billing", FIRST)
-    cluster.remove_member("billing", SECOND)
 
 
 def test_a_member_is_shown_from_inside(run):

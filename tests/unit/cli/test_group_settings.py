@@ -2,17 +2,10 @@
 
 import pytest
 
-from rmqtools import Admin, ClientConfig
 from rmqtools.cli.group_settings import KINDS, group_settings
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.group import GroupSettings
 from rmqtools.model.group_config import SubscriptionGroupConfig
-
-
-@pytest.fixture
-def admin(cluster):
-    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-        yield admin
 
 
 def test_a_group_is_made_once_and_what_is_not_given_stays_on_each_broker(run, cluster, admin):

@@ -10,7 +10,7 @@ from rmqtools.errors import ConfigError, TopicNotFoundError
 from rmqtools.model.message_story import MessageStory, StoryEvent, StoryEventKind
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def sent(cluster):
     cluster.create_topic("told", queues=1, broker_names=["broker-a"])
     cluster.create_topic("traces-of-told", queues=1, broker_names=["broker-a"])

@@ -4,10 +4,12 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from typer.testing import Result
 
 from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError, ExactAppendError
 from rmqtools.testing import FakeCluster
+from tests.unit.cli.conftest import Run
 
 QUEUE = MessageQueue("mirrored", "broker-a", 0)
 QUICK = ("--settle", "0")
@@ -15,27 +17,43 @@ QUICK = ("--settle", "0")
 
 @pytest.fixture
 def target(cluster: FakeCluster) -> Iterator[FakeCluster]:
-    """Another cluster, with the topic of the first one."""
+    """Another cluster, with the topics of the first one."""
     with FakeCluster(cluster="west") as west:
         for each in (cluster, west):
-            each.create_topic("mirrored", queues=1, broker_names=["broker-a"])
+            for topic in ("mirrored", "second", "refused"):
+                each.create_topic(topic, queues=1, broker_names=["broker-a"])
         yield west
 
 
-def test_a_run_copies_what_is_there_and_a_second_one_what_came_since(run, cluster, target):
+@pytest.fixture
+def mirror(run, target: FakeCluster) -> Run:
+    """Run a mirror of a topic to the other cluster."""
+
+    def mirror(topics: str, *options: str) -> Result:
+        return run("mirror", "run", topics, "--to", target.name_server, *QUICK, *options)
+
+    return mirror
+
+
+def copies(target: FakeCluster, topic: str = "mirrored") -> list[bytes]:
+    return [message.body for message in target.messages(topic)]
+
+
+def test_a_run_copies_what_is_there_and_a_second_one_what_came_since(mirror, cluster, target):
     cluster.store("mirrored", b"1", b"2", queue=QUEUE)
-    first = run("mirror", "run", "mirrored", "--to", target.name_server, *QUICK)
+    first = mirror("mirrored")
     cluster.store("mirrored", b"3", queue=QUEUE)
-    second = run("mirror", "run", "mirrored", "--to", target.name_server, *QUICK, "--json")
+    second = mirror("mirrored", "--json")
 
     assert "broker-a:0" in first.stdout
     assert [each["copied"] for each in json.loads(second.stdout)] == [1]
-    assert [message.body for message in target.messages("mirrored")] == [b"1", b"2", b"3"]
+    assert copies(target) == [b"1", b"2", b"3"]
 
 
-def test_groups_are_shown_and_then_moved(run, cluster, target):
+def test_groups_are_shown_and_then_moved(run, mirror, cluster, target):
+    cluster.store("mirrored", b"1", b"2", queue=QUEUE)
     cluster.commit("billing", QUEUE, 2)
-    run("mirror", "run", "mirrored", "--to", target.name_server, *QUICK)
+    mirror("mirrored")
     arguments = ("mirror", "groups", "mirrored", "--to", target.name_server, "-g", "billing")
     planned = json.loads(run(*arguments, "--dry-run", "--json").stdout)
     assert target.committed("billing", QUEUE) is None
@@ -57,9 +75,9 @@ def test_an_error_of_the_run_ends_the_command(run, cluster, target):
         (("--tags", "a", "--sql", "b"), r"both --tags=\['a'\] and --sql='b': give one"),
     ],
 )
-def test_errors_name_options(run, cluster, target, options, text):
+def test_errors_name_options(mirror, options, text):
     with pytest.raises(ConfigError, match=text):
-        run("mirror", "run", "mirrored", "--to", target.name_server, *options)
+        mirror("mirrored", *options)
 
 
 def test_a_group_that_cannot_be_moved_is_refused_with_the_names_of_options(run, cluster):
@@ -67,9 +85,9 @@ def test_a_group_that_cannot_be_moved_is_refused_with_the_names_of_options(run, 
         run("mirror", "groups", "mirrored", "--to", same.name_server, "-g", "billing")
 
 
-def test_lists_leave_out_what_a_mirror_makes_for_itself(run, cluster, target):
+def test_lists_leave_out_what_a_mirror_makes_for_itself(run, mirror, cluster, target):
     cluster.store("mirrored", b"1", queue=QUEUE)
-    run("mirror", "run", "mirrored", "--to", target.name_server, *QUICK)
+    mirror("mirrored")
     there = ("-n", target.name_server)
 
     assert "RMQTOOLS" not in run("group", "list", *there).stdout + run("topic", "list", *there).stdout
@@ -77,12 +95,8 @@ def test_lists_leave_out_what_a_mirror_makes_for_itself(run, cluster, target):
     assert "RMQTOOLS_FENCE" in run("topic", "list", "--system", *there).stdout
 
 
-def test_several_topics_are_named_with_commas(run, cluster, target):
-    for each in (cluster, target):
-        each.create_topic("second", queues=1, broker_names=["broker-a"])
-    done = run(
-        "mirror", "run", "mirrored=second,second=mirrored", "--to", target.name_server, *QUICK, "--json"
-    )
+def test_several_topics_are_named_with_commas(mirror):
+    done = mirror("mirrored=second,second=mirrored", "--json")
 
     assert {(each["source"]["topic"], each["target"]["topic"]) for each in json.loads(done.stdout)} == {
         ("mirrored", "second"),
@@ -90,46 +104,38 @@ def test_several_topics_are_named_with_commas(run, cluster, target):
     }
 
 
-def test_the_target_has_settings_and_a_profile_of_its_own(run, cluster, monkeypatch, tmp_path):
+def test_the_target_has_settings_and_a_profile_of_its_own(
+    run, mirror, cluster, target, monkeypatch, tmp_path
+):
     monkeypatch.setenv("RMQTOOLS_CONFIG", str(tmp_path / "config.toml"))
-    with FakeCluster(cluster="west") as west:
-        cluster.create_topic("abroad", queues=1, broker_names=["broker-a"])
-        west.create_topic("ns%abroad", queues=1, broker_names=["broker-a"])
-        cluster.store("abroad", b"1", queue=MessageQueue("abroad", "broker-a", 0))
-        run("profile", "create", "west", "-n", west.name_server, "--set", "namespace=ns")
-        run("mirror", "run", "abroad", "--to-profile", "west", *QUICK)
-        cluster.store("abroad", b"2", queue=MessageQueue("abroad", "broker-a", 0))
-        run("mirror", "run", "abroad", "--to", west.name_server, "--to-set", "namespace=ns", *QUICK)
-        copied = [message.body for message in west.messages("ns%abroad")]
+    target.create_topic("ns%mirrored", queues=1, broker_names=["broker-a"])
+    run("profile", "create", "west", "-n", target.name_server, "--set", "namespace=ns")
 
-    assert copied == [b"1", b"2"]
+    cluster.store("mirrored", b"1", queue=QUEUE)
+    run("mirror", "run", "mirrored", "--to-profile", "west", *QUICK)
+    cluster.store("mirrored", b"2", queue=QUEUE)
+    mirror("mirrored", "--to-set", "namespace=ns")
+
+    assert copies(target, "ns%mirrored") == [b"1", b"2"]
 
 
-def test_messages_that_the_target_refuses_go_to_a_topic_and_the_rest_is_copied(run, cluster):
-    with FakeCluster(cluster="west") as west:
-        for each in (cluster, west):
-            for topic in ("mixed", "refused"):
-                each.create_topic(topic, queues=1, broker_names=["broker-a"])
-        cluster.store("mixed", b"x" * 5_000_000, b"2", queue=MessageQueue("mixed", "broker-a", 0))
-        run("mirror", "run", "mixed", "--to", west.name_server, "--refused", "refused", *QUICK)
-        copied, refused = (
-            [message.body for message in west.messages(topic)] for topic in ("mixed", "refused")
-        )
+def test_messages_that_the_target_refuses_go_to_a_topic_and_the_rest_is_copied(mirror, cluster, target):
+    cluster.store("mirrored", b"x" * 5_000_000, b"2", queue=QUEUE)
 
-    assert (copied, len(refused)) == ([b"2"], 1)
+    mirror("mirrored", "--refused", "refused")
+
+    assert (copies(target), len(copies(target, "refused"))) == ([b"2"], 1)
 
 
-def test_a_first_copy_of_a_queue_whose_first_messages_expired_is_made_only_if_it_is_new(run, cluster, target):
-    for queue_owner in (cluster, target):
-        queue_owner.create_topic("expired", queues=1, broker_names=["broker-a"])
-    queue = MessageQueue("expired", "broker-a", 0)
-    target.store("expired", b"old", b"older", queue=queue)
-    target.begin_at(queue, 1)
-    cluster.store("expired", b"new", queue=queue)
-    arguments = ("mirror", "run", "expired", "--to", target.name_server, *QUICK)
+def test_a_first_copy_of_a_queue_whose_first_messages_expired_is_made_only_if_it_is_new(
+    mirror, cluster, target
+):
+    target.store("mirrored", b"old", b"older", queue=QUEUE)
+    target.begin_at(QUEUE, 1)
+    cluster.store("mirrored", b"new", queue=QUEUE)
 
     with pytest.raises(ExactAppendError, match="--new"):
-        run(*arguments)
-    run(*arguments, "--new")
+        mirror("mirrored")
+    mirror("mirrored", "--new")
 
-    assert [message.body for message in target.messages("expired")][-1] == b"new"
+    assert copies(target)[-1] == b"new"

@@ -83,8 +83,7 @@ def test_a_time_before_the_first_year_of_utc_is_an_error():
 )
 def test_every_command_that_speaks_to_a_cluster_has_the_option(cluster, options, variables, shown):
     cluster.create_topic("timed", queues=1, broker_names=["broker-a"])
-    if not cluster.messages("timed"):
-        cluster.store("timed", b"1", store_timestamp_ms=1_700_000_000_000)
+    cluster.store("timed", b"1", store_timestamp_ms=1_700_000_000_000)
     runner = CliRunner(env={"NAMESRV_ADDR": cluster.name_server, "RMQTOOLS_UTC": None, **variables})
 
     described = runner.invoke(app, ["topic", "describe", "timed", "--json", *options], catch_exceptions=False)

@@ -17,42 +17,6 @@ from rmqtools.protocol.wire.command import request
 from rmqtools.testing import FakeCluster
 
 
-@pytest.fixture
-def admin(cluster):
-    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-        yield admin
-
-
-@pytest.fixture
-def member(cluster):
-    """Make a member of a group that does nothing."""
-    made = []
-
-    def add(group, client_id):
-        cluster.add_member(group, client_id)
-        made.append((group, client_id))
-
-    yield add
-    for group, client_id in made:
-        cluster.remove_member(group, client_id)
-
-
-@pytest.fixture
-def put_pins(cluster):
-    """Write a copy as any client may, without the rules of a writer."""
-
-    def put(group, pins):
-        async def write():
-            client = ClientCore(ClientConfig(name_server=cluster.name_server))
-            header = PutKVConfigRequestHeader(namespace=KV_NAMESPACE, key=group, value=pins.format())
-            await client.remoting.invoke_ok(cluster.name_server, request(header))
-            await client.close()
-
-        asyncio.run(write())
-
-    return put
-
-
 def state(run, group):
     (row,) = json.loads(run("pin", "show", "-g", group, "--json").stdout)
     return row["state"]
@@ -69,10 +33,10 @@ def state(run, group):
     ],
 )
 def test_the_state_says_what_pins_do_with_the_members_that_are_there(
-    run, admin, member, members, when_absent, text
+    run, cluster, admin, members, when_absent, text
 ):
     for client_id in members:
-        member("staging", client_id)
+        cluster.add_member("staging", client_id)
     admin.set_pins("staging", Pins(0, ["10.0.0.1"], when_absent=when_absent))
 
     assert state(run, "staging") == text
@@ -91,9 +55,9 @@ def test_clearing_what_was_never_pinned_says_so_and_writes_nothing(run, admin):
     assert "free" not in admin.fetch_pin_groups()
 
 
-def test_a_dry_run_shows_the_shares_and_pins_nothing(run, admin, member):
-    member("trial", "10.0.0.1@a")
-    member("trial", "10.0.0.2@b")
+def test_a_dry_run_shows_the_shares_and_pins_nothing(run, cluster, admin):
+    cluster.add_member("trial", "10.0.0.1@a")
+    cluster.add_member("trial", "10.0.0.2@b")
 
     shown = run("pin", "set", "-g", "trial", "--ip", "10.0.0.1", "--when-absent", "nobody", "--dry-run")
 
@@ -142,8 +106,15 @@ def test_show_has_who_when_and_from_where(run, admin):
     assert "SET AT" in run("pin", "show", "-g", "signed").stdout
 
 
-def test_check_reports_a_copy_that_is_ignored_and_repair_rewrites_it(run, admin, cluster, put_pins):
-    put_pins("locked", Pins(2**63 - 1, ["10.6.6.6"]))
+def test_check_reports_a_copy_that_is_ignored_and_repair_rewrites_it(run, cluster):
+    async def write_without_the_rules_of_a_writer():
+        client = ClientCore(ClientConfig(name_server=cluster.name_server))
+        pins = Pins(2**63 - 1, ["10.6.6.6"])
+        header = PutKVConfigRequestHeader(namespace=KV_NAMESPACE, key="locked", value=pins.format())
+        await client.remoting.invoke_ok(cluster.name_server, request(header))
+        await client.close()
+
+    asyncio.run(write_without_the_rules_of_a_writer())
 
     found = json.loads(run("group", "check", "locked", "--json").stdout)
     repaired = run("group", "check", "locked", "--repair", "--json")
@@ -163,27 +134,29 @@ def test_networks_and_ipv6_addresses_pin_members_too():
     assert members_on(members, ["10.1.0.0/16", "fe80::/64"]) == ["10.1.2.3@a", "[fe80::1]@b"]
 
 
-def test_allocate_takes_who_consumes_while_nobody_pinned_is_there_from_the_live_pins(run, admin, cluster):
+@pytest.fixture
+def owner(cluster, run):
+    """Allocate the queue of a topic to one member by pins; return its owner."""
     cluster.create_topic("shared", queues=1, broker_names=["broker-a"])
     allocate = ("allocate", "-t", "shared", "-s", "PINS", "-g", "live", "--members", "10.0.0.2@x", "--json")
+    return lambda *options: json.loads(run(*allocate, *options).stdout)[0]["then"]
 
-    unpinned = json.loads(run(*allocate).stdout)[0]["then"]
+
+def test_allocate_takes_who_consumes_while_nobody_pinned_is_there_from_the_live_pins(admin, owner):
+    unpinned = owner()
     admin.set_pins("live", Pins(0, ["10.0.0.1"], when_absent="nobody"))
-    waiting = json.loads(run(*allocate).stdout)[0]["then"]
+    waiting = owner()
     admin.set_pins("live", Pins(0, ["10.0.0.1"], when_absent="everybody"))
-    shared = json.loads(run(*allocate).stdout)[0]["then"]
 
-    assert (unpinned, waiting, shared) == (["10.0.0.2@x"], [], ["10.0.0.2@x"])
+    assert (unpinned, waiting, owner()) == (["10.0.0.2@x"], [], ["10.0.0.2@x"])
 
 
-def test_pins_that_leave_it_to_the_members_must_be_told_what_those_do(run, admin, cluster):
-    cluster.create_topic("shared", queues=1, broker_names=["broker-a"])
-    admin.set_pins("vague", Pins(0, ["10.0.0.1"]))
-    allocate = ("allocate", "-t", "shared", "-s", "PINS", "-g", "vague", "--members", "10.0.0.2@x", "--json")
+def test_pins_that_leave_it_to_the_members_must_be_told_what_those_do(admin, owner):
+    admin.set_pins("live", Pins(0, ["10.0.0.1"]))
 
     with pytest.raises(ConfigError, match="give --option when_absent=nobody or when_absent=everybody"):
-        run(*allocate)
-    assert json.loads(run(*allocate, "-o", "when_absent=nobody").stdout)[0]["then"] == []
+        owner()
+    assert owner("-o", "when_absent=nobody") == []
 
 
 def test_pins_of_one_name_server_are_written_to_all_until_all_are_equal(cluster, admin):

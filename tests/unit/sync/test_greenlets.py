@@ -27,8 +27,14 @@ def test_blocking_clients_work_where_threads_are_greenlets(scene, cluster):
     assert run_scene(scene, {"name_server": cluster.name_server}, scene) == PRINTED[scene]
 
 
+def check_program(program: str) -> None:
+    """Run a program that prints 0, and nothing else."""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
 def test_two_fake_clusters_run_where_threads_are_greenlets():
-    program = """
+    check_program("""
 from gevent import monkey; monkey.patch_all()
 from rmqtools import Message, Producer, ProducerConfig
 from rmqtools.testing import FakeCluster
@@ -36,24 +42,18 @@ with FakeCluster(), FakeCluster() as cluster:
     cluster.create_topic("orders", queues=1)
     with Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
         print(producer.send(Message("orders", b"body")).queue_offset)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-
-    assert (done.stdout, done.stderr) == ("0\n", "")
+""")
 
 
 def test_threads_of_a_process_with_patched_sockets_lend_no_connections(cluster):
     cluster.create_topic("sockets", queues=1)
-    program = f"""
+    check_program(f"""
 from gevent import monkey; monkey.patch_all(thread=False)
 from rmqtools import Message, Producer, ProducerConfig
 with Producer(ProducerConfig(name_server={cluster.name_server!r})) as producer:
     producer.send(Message("sockets", b"body"))
     print(len(producer._producer._client.remoting.pool))
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-
-    assert (done.stdout, done.stderr) == ("0\n", "")
+""")
 
 
 @pytest.mark.parametrize("patched", ["thread", "socket"])

@@ -68,21 +68,18 @@ def on_the_loop(function) -> None:
     Bridge().run(called)
 
 
-def test_a_start_that_is_interrupted_leaves_nothing_behind():
-    slow = opened(start=False)
+def started(slow: Slow) -> Blocking:
     blocking = Blocking(slow)
+    blocking.start()
+    return blocking
+
+
+@pytest.mark.parametrize("enter", [Blocking.start, Blocking.__enter__])
+def test_a_start_that_is_interrupted_leaves_nothing_behind(enter):
+    slow = opened(start=False)
 
     with interrupted_when(slow.starting), pytest.raises(KeyboardInterrupt):
-        blocking.start()
-
-    assert slow.done == ["cut short", "closed"]
-
-
-def test_a_with_block_that_is_interrupted_while_it_is_entered_leaves_nothing_behind():
-    slow = opened(start=False)
-
-    with interrupted_when(slow.starting), pytest.raises(KeyboardInterrupt), Blocking(slow):
-        pass
+        enter(Blocking(slow))
 
     assert slow.done == ["cut short", "closed"]
 
@@ -90,8 +87,7 @@ def test_a_with_block_that_is_interrupted_while_it_is_entered_leaves_nothing_beh
 @pytest.mark.process
 def test_a_close_that_is_interrupted_goes_on_and_the_next_one_waits_for_its_end():
     slow = opened(close=False)
-    blocking = Blocking(slow)
-    blocking.start()
+    blocking = started(slow)
 
     with interrupted_when(slow.closing_begun), pytest.raises(KeyboardInterrupt):
         blocking.close()
@@ -121,8 +117,7 @@ def test_a_close_on_another_thread_ends_a_start_and_waits_for_what_it_cleans_up(
 
 def test_a_second_close_waits_for_the_first():
     slow = opened(close=False)
-    blocking = Blocking(slow)
-    blocking.start()
+    blocking = started(slow)
     seen: list[list[str]] = []
 
     def close() -> None:
@@ -168,8 +163,7 @@ def test_a_start_that_failed_can_be_closed_and_is_no_resource_left_open():
 
 def test_a_close_that_is_refused_on_the_loop_thread_can_be_made_up_for():
     slow = opened()
-    blocking = Blocking(slow)
-    blocking.start()
+    blocking = started(slow)
 
     with pytest.raises(ClientStateError, match="blocking call on the loop thread"):
         on_the_loop(blocking.close)
@@ -201,8 +195,7 @@ def test_a_second_start_fails_and_leaves_the_first_as_it_is(make):
 
 @pytest.mark.process
 def test_an_object_left_open_says_so_and_one_that_is_closed_does_not():
-    left = Blocking(opened())
-    left.start()
+    left = started(opened())
 
     with pytest.warns(ResourceWarning, match="unclosed Blocking"):
         left.__del__()

@@ -1,17 +1,18 @@
 """Every blocking method, interrupted at the points where CPython runs signal handlers.
 
 The methods are found, not listed: a new one is interrupted too. The methods of consumers that return messages
-are interrupted at each point, and every message is counted.
+are interrupted at each point, and every message is counted. `make unit` takes every n-th method and point.
 """
 
 import asyncio
 import contextlib
 import inspect
 import itertools
+import os
 import random
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -53,8 +54,10 @@ from tests.support.cluster_scene import wait_until
 from tests.support.interrupts import cancelled_at, count_points, interrupted_at_point
 
 Q0 = MessageQueue("orders", "broker-a", 0)
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 COUNT = 24  # messages
+IS_BRIEF = os.environ.get("HYPOTHESIS_PROFILE") == "brief"
+EVERY_METHOD = 12 if IS_BRIEF else 1
+EVERY_POINT = 5 if IS_BRIEF else 1
 POINTS = 3  # of each method in a short run
 _POINTS_OF_A_REFUSED_CALL = 50
 _NUMBERS = itertools.count()
@@ -97,8 +100,14 @@ METHODS = [f"{owner.__name__}.{name}" for owner in classes() for name in methods
 def made(name: str, cluster: FakeCluster) -> Iterator[Any]:
     """An object of a class, started unless it is started by its method."""
     at: dict[str, Any] = {"name_server": cluster.name_server}
-    consumer: dict[str, Any] = at | {"group": f"g{next(_NUMBERS)}", "consume_from": FIRST}
-    with Producer(ProducerConfig(**at)) as producer:
+    first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    consumer: dict[str, Any] = at | {"group": f"g{next(_NUMBERS)}", "consume_from": first}
+    appends: dict[str, Any] = {"writer": "w", "settle_seconds": 0}
+    with ExitStack() as stack:
+
+        def producer() -> Producer:
+            return stack.enter_context(Producer(ProducerConfig(**at)))
+
         make: dict[type, Callable[[], Any]] = {
             Admin: lambda: Admin(ClientConfig(**at)),
             Client: lambda: Client(ClientConfig(**at)),
@@ -107,12 +116,12 @@ def made(name: str, cluster: FakeCluster) -> Iterator[Any]:
             PullConsumer: lambda: PullConsumer(PullConsumerConfig(**consumer)),
             PushConsumer: lambda: PushConsumer(PushConsumerConfig(**consumer)),
             SimpleConsumer: lambda: SimpleConsumer(SimpleConsumerConfig(**consumer)),
-            DecisionLog: lambda: DecisionLog(producer, "decisions"),
+            DecisionLog: lambda: DecisionLog(producer(), "decisions"),
             ExactAppender: lambda: ExactAppender(
-                producer, MessageQueue("target", "broker-a", 0), writer="w", settle_seconds=0
+                producer(), MessageQueue("target", "broker-a", 0), **appends
             ),
             StagedWrites: lambda: StagedWrites(
-                producer, topic="target", staging_topic="staging", writer="w", settle_seconds=0
+                producer(), topic="target", staging_topic="staging", **appends
             ),
             Mirror: lambda: Mirror(
                 MirrorConfig(
@@ -171,7 +180,7 @@ def given() -> dict[str, Any]:
         "progress": {},
         "client_id": "127.0.0.1@1",
         "mode": "PULL",
-        "pins": (),
+        "pins": Pins(1),
         "offset_msg_id": "7F00000100002A9F0000000000000000",
         "items": numbers(),
         "listener": lambda messages, context: None,
@@ -182,9 +191,12 @@ def given() -> dict[str, Any]:
     }
 
 
-def arguments_of(function: Callable[..., Any]) -> dict[str, Any]:
+def arguments_of(one: Any, function: Callable[..., Any]) -> dict[str, Any]:
     """A value for each parameter that needs one."""
     values, arguments = given(), dict[str, Any]()
+    if function.__name__ in ("ack", "change_invisible_duration"):
+        (received,) = one.receive(max_messages=1)
+        values |= {"messages": received, "message": received}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.default is parameter.empty or parameter.name in ("timeout", "wait"):
             assert parameter.name in values, (
@@ -194,25 +206,17 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, Any]:
     return arguments
 
 
-def call_of(one: Any, method: str) -> Callable[[], Any]:
+def call_of(one: Any, name: str) -> Callable[[], Any]:
     """A call with a value for each parameter that needs one."""
+    method = name.split(".")[1]
     if method == "__iter__":
         return lambda: next(iter(one))
-    if isinstance(one, SimpleConsumer) and method in ("ack", "change_invisible_duration"):
-        (received,) = one.receive(max_messages=1)
-        return (
-            (lambda: one.ack(received))
-            if method == "ack"
-            else partial(one.change_invisible_duration, received, 5)
-        )
-    if method == "set_pins":
-        return lambda: one.set_pins("g", Pins(1))
     if method == "send_async":
         return lambda: one.send_async(Message("orders", b"x")).result(5)
-    if isinstance(one, Client) and method == "run":
+    if name == "Client.run":
         return lambda: one.run(nothing())
     function = getattr(one, method)
-    arguments = arguments_of(function)
+    arguments = arguments_of(one, function)
     if method == "iterate" or method.startswith("read_"):
         return lambda: list(function(**arguments))
     return lambda: function(**arguments)
@@ -236,7 +240,7 @@ def tasks() -> int:
 def points_of(name: str, cluster: FakeCluster) -> int:
     """The number of signal points of a call that nothing interrupts."""
     with made(name, cluster) as one, contextlib.suppress(RocketMQError):
-        return count_points(call_of(one, name.split(".")[1]))
+        return count_points(call_of(one, name))
     return _POINTS_OF_A_REFUSED_CALL
 
 
@@ -244,10 +248,10 @@ def interrupt(name: str, cluster: FakeCluster, number: int) -> None:
     """Interrupt a call; then it works, and nothing is left when the object is closed."""
     before = tasks()
     with made(name, cluster) as one:
-        for point in (number, None):
-            call = call_of(one, name.split(".")[1])
-            with contextlib.suppress(RocketMQError):
-                interrupted_at_point(point, call)
+        with contextlib.suppress(RocketMQError):
+            interrupted_at_point(number, call_of(one, name))
+        with contextlib.suppress(RocketMQError):
+            call_of(one, name)()
     wait_until(lambda: tasks() <= before, seconds=20)
 
 
@@ -256,7 +260,7 @@ no_coroutines = pytest.mark.filterwarnings("ignore:coroutine '.*' was never awai
 
 
 @no_coroutines
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", METHODS[::EVERY_METHOD])
 def test_an_interrupted_method_leaves_a_client_that_works_and_nothing_behind(name, cluster):
     points = range(1, points_of(name, cluster) + 1)
     for number in random.Random(name).sample(points, min(POINTS, len(points))):
@@ -271,71 +275,58 @@ def test_every_point_of_every_method_may_be_interrupted(name, cluster):
         interrupt(name, cluster, number)
 
 
-def polls(cluster: FakeCluster, count: int | None) -> Iterator[Any]:
-    with consuming(PullConsumer, PullConsumerConfig, cluster) as consumer:
-        yield lambda: consumer.poll(5.0, count)
+def bodies_of(attempt: Callable[[int], tuple[bool, Any]]) -> tuple[list[bytes], int]:
+    """Get all messages by calls that end early: at a later point each time, until one is not reached.
+
+    Returns:
+        The bodies, and the number of calls that ended early.
+    """
+    got: list[bytes] = []
+    interrupts = 0
+    while len(got) < COUNT:
+        for number in itertools.count(1, EVERY_POINT):
+            has_ended_early, result = attempt(number)
+            if not has_ended_early:
+                break
+            interrupts += 1
+        assert result, f"messages were lost: only {len(got)} came"
+        got += [message.body for message in (result if isinstance(result, list) else [result])]
+    return got, interrupts
 
 
-def iteration(cluster: FakeCluster) -> Iterator[Any]:
-    with consuming(PullConsumer, PullConsumerConfig, cluster) as consumer:
-        messages = iter(consumer)
-        yield lambda: next(messages)
-
-
-def receives(cluster: FakeCluster) -> Iterator[Any]:
-    with consuming(SimpleConsumer, SimpleConsumerConfig, cluster) as consumer:
-        yield lambda: consumer.receive(max_messages=5, wait=5.0)
-
-
-def simple_iteration(cluster: FakeCluster) -> Iterator[Any]:
-    with consuming(SimpleConsumer, SimpleConsumerConfig, cluster) as consumer:
-        messages = iter(consumer)
-        yield lambda: next(messages)
-
-
-def range_walk(cluster: FakeCluster) -> Iterator[Any]:
-    with Client(ClientConfig(name_server=cluster.name_server)) as client:
-        messages = client.read_messages(QueueRange(Q0, 0, COUNT))
-        yield lambda: next(messages)
-
-
-@contextmanager
-def consuming(consumer: Any, config: Any, cluster: FakeCluster) -> Iterator[Any]:
-    with consumer(config(name_server=cluster.name_server, group="g", consume_from=FIRST)) as one:
-        one.subscribe("orders")
-        yield one
-
-
-SOURCES = {
-    "polls": lambda cluster: polls(cluster, None),
-    "polls-of-one": lambda cluster: polls(cluster, 1),
-    "polls-of-many": lambda cluster: polls(cluster, 25),
-    "iteration": iteration,
-    "receives": receives,
-    "iteration-that-receives": simple_iteration,
-    "walk-through-a-range": range_walk,
+BODIES = [b"%d" % number for number in range(COUNT)]
+READ = {
+    "polls": ("PullConsumer.poll", lambda one: partial(one.poll, 5.0)),
+    "polls-of-one": ("PullConsumer.poll", lambda one: partial(one.poll, 5.0, 1)),
+    "polls-of-many": ("PullConsumer.poll", lambda one: partial(one.poll, 5.0, 25)),
+    "iteration": ("PullConsumer.__iter__", lambda one: partial(next, iter(one))),
+    "walk-through-a-range": (
+        "Client.read_messages",
+        lambda one: partial(next, one.read_messages(QueueRange(Q0, 0, COUNT))),
+    ),
+}
+RECEIVED = {
+    "receives": ("SimpleConsumer.receive", lambda one: partial(one.receive, max_messages=5, wait=5.0)),
+    "iteration-that-receives": ("SimpleConsumer.__iter__", lambda one: partial(next, iter(one))),
 }
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_wherever_a_call_is_interrupted_each_message_is_returned_once_and_in_order(name, cluster):
-    source, has_no_order = SOURCES[name], "receive" in name
-    got: list[bytes] = []
-    interrupts = 0
-    with contextmanager(source)(cluster) as call:
-        while len(got) < COUNT:
-            for number in itertools.count(1):  # a point later each time, until one is not reached
-                was_interrupted, result = interrupted_at_point(number, call)
-                if not was_interrupted:
-                    break
-                interrupts += 1
-            assert result, f"messages were lost: only {len(got)} came"
-            got += [message.body for message in (result if isinstance(result, list) else [result])]
+@pytest.mark.parametrize(
+    ("name", "call_of_reader", "order"),
+    [
+        *(pytest.param(*reader, list, id=key) for key, reader in READ.items()),
+        *(pytest.param(*reader, partial(sorted, key=int), id=key) for key, reader in RECEIVED.items()),
+    ],
+)
+def test_wherever_a_call_is_interrupted_each_message_is_returned_once_and_in_order(
+    name, call_of_reader, order, cluster
+):
+    with made(name, cluster) as one:
+        call = call_of_reader(one)
+        got, interrupts = bodies_of(lambda number: interrupted_at_point(number, call))
 
-    if has_no_order:
-        got.sort(key=int)
-    assert got == [b"%d" % number for number in range(COUNT)]
-    assert interrupts >= 20
+    assert order(got) == BODIES
+    assert interrupts >= 20 / EVERY_POINT
 
 
 def is_coroutine(name: str) -> bool:
@@ -346,60 +337,50 @@ def is_coroutine(name: str) -> bool:
 COROUTINES = [name for name in METHODS if is_coroutine(name) and not name.endswith((".start", ".close"))]
 
 
-def coroutine_of(one: Any, method: str) -> Any:
-    function = getattr(one._asynchronous, method)
-    if method in ("ack", "change_invisible_duration"):
-        (received,) = one.receive(max_messages=1)
-        return function(received) if method == "ack" else function(received, 5)
-    if method == "set_pins":
-        return function("g", Pins(1))
-    return function(**arguments_of(function))
-
-
 @pytest.mark.parametrize("is_late", [False, True], ids=["at-a-wait", "after-a-wait"])
-@pytest.mark.parametrize("name", COROUTINES)
+@pytest.mark.parametrize("name", COROUTINES[::EVERY_METHOD])
 def test_a_coroutine_cancelled_at_any_await_leaves_a_client_that_works_and_nothing_behind(
     name, is_late, cluster
 ):
-    before, method = tasks(), name.split(".")[1]
+    before = tasks()
     with made(name, cluster) as one:
+        function = getattr(one._asynchronous, name.split(".")[1])
         for number in range(1, 30):
             was_cancelled = False
-            coroutine = coroutine_of(one, method)
+            coroutine = function(**arguments_of(one, function))
             with contextlib.suppress(RocketMQError):
-                was_cancelled, _ = one._bridge.run(
-                    lambda c=coroutine, n=number: awaited(cancelled_at(n, c, is_late=is_late))
-                )
+                was_cancelled, _ = cancelled(one, number, coroutine, is_late=is_late)
             if not was_cancelled:
                 break
     wait_until(lambda: tasks() <= before, seconds=20)
 
 
-async def awaited(awaitable: Any) -> Any:
-    return await awaitable
+def cancelled(one: Any, number: int, coroutine: Any, *, is_late: bool) -> tuple[bool, Any]:
+    """Run a coroutine of an object on the loop, and cancel it at its wait with this number."""
+
+    async def run() -> tuple[bool, Any]:
+        return await cancelled_at(number, coroutine, is_late=is_late)
+
+    return one._bridge.run(run)
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["at-a-wait", "after-a-wait"])
-@pytest.mark.parametrize("method", ["poll", "next", "receive", "receive-next"])
-def test_wherever_a_coroutine_is_cancelled_each_message_is_returned_once(method, is_late, cluster):
-    consumer, config = (
-        (SimpleConsumer, SimpleConsumerConfig) if "receive" in method else (PullConsumer, PullConsumerConfig)
-    )
-    got: list[bytes] = []
-    with consuming(consumer, config, cluster) as one:
-        items = one._asynchronous.__aiter__()
-        call = {
-            "poll": lambda: one._asynchronous.poll(5.0, 5),
-            "receive": lambda: one._asynchronous.receive(max_messages=5, wait=5.0),
-        }.get(method, items.__anext__)
-        while len(got) < COUNT:
-            for number in itertools.count(1):
-                was_cancelled, result = one._bridge.run(
-                    lambda n=number: awaited(cancelled_at(n, call(), is_late=is_late))
-                )
-                if not was_cancelled:
-                    break
-            assert result, f"messages were lost: only {len(got)} came"
-            got += [message.body for message in (result if isinstance(result, list) else [result])]
+@pytest.mark.parametrize(
+    ("name", "reader_of"),
+    [
+        pytest.param("PullConsumer.poll", lambda one: partial(one.poll, 5.0, 5), id="poll"),
+        pytest.param("PullConsumer.__iter__", lambda one: one.__aiter__().__anext__, id="next"),
+        pytest.param(
+            "SimpleConsumer.receive",
+            lambda one: partial(one.receive, max_messages=5, wait=5.0),
+            id="receive",
+        ),
+        pytest.param("SimpleConsumer.__iter__", lambda one: one.__aiter__().__anext__, id="receive-next"),
+    ],
+)
+def test_wherever_a_coroutine_is_cancelled_each_message_is_returned_once(name, reader_of, is_late, cluster):
+    with made(name, cluster) as one:
+        read = reader_of(one._asynchronous)
+        got, _ = bodies_of(lambda number: cancelled(one, number, read(), is_late=is_late))
 
-    assert sorted(got, key=int) == [b"%d" % number for number in range(COUNT)]
+    assert sorted(got, key=int) == BODIES

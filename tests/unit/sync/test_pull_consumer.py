@@ -1,5 +1,6 @@
 """Polls and iterations on the blocking face hand out what has arrived without the loop thread."""
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -57,23 +58,27 @@ def offsets(messages: list[MessageExt]) -> list[int]:
     return [message.queue_offset for message in messages]
 
 
+def polled(consumer: PullConsumer, count: int, size: int | None = None) -> list[int]:
+    """The offsets of so many messages, in polls of which none is empty or too large."""
+    got: list[int] = []
+    while len(got) < count:
+        messages = offsets(consumer.poll(PATIENCE, size))
+        assert 0 < len(messages) <= (size or count)
+        got += messages
+    return got
+
+
+def iterated(consumer: PullConsumer, count: int) -> list[int]:
+    return offsets(list(itertools.islice(consumer, count)))
+
+
 @pytest.mark.process
-def test_polls_of_what_has_arrived_cross_threads_once_for_many(crossings):
+@pytest.mark.parametrize("read", [polled, iterated])
+def test_reads_of_what_has_arrived_cross_threads_once_for_many(crossings, read):
     with reading(Q0, count=500) as (_, consumer):
         crossings.clear()
-        got = [offset for _ in range(50) for offset in offsets(consumer.poll(PATIENCE))]
 
-        assert got == list(range(500))
-        assert len(crossings) <= 5
-
-
-@pytest.mark.process
-def test_an_iteration_crosses_threads_once_for_many(crossings):
-    with reading(Q0, count=500) as (_, consumer):
-        crossings.clear()
-        got = [message.queue_offset for _, message in zip(range(500), consumer, strict=False)]
-
-        assert got == list(range(500))
+        assert read(consumer, 500) == list(range(500))
         assert len(crossings) <= 5
 
 
@@ -90,64 +95,35 @@ def test_queues_take_turns_poll_by_poll():
 @pytest.mark.parametrize("size", [1, 3, 64, 65, 300])
 def test_polls_of_any_size_hand_out_every_message_once(size):
     with reading(Q0, count=300) as (_, consumer):
-        got: list[int] = []
-        while len(got) < 300:
-            messages = offsets(consumer.poll(PATIENCE, size))
-            assert 0 < len(messages) <= size
-            got += messages
-
-    assert got == list(range(300))
+        assert polled(consumer, 300, size) == list(range(300))
 
 
 def test_fetching_goes_on_while_polls_take_what_has_arrived():
     few = {"pull_threshold_for_queue": 20, "pull_batch_size": 10}
     with reading(Q0, count=300, cached=30, **few) as (_, consumer):
-        got: list[int] = []
-        while len(got) < 300:
-            messages = offsets(consumer.poll(PATIENCE))
-            assert messages
-            got += messages
-
-    assert got == list(range(300))
+        assert polled(consumer, 300) == list(range(300))
 
 
 def test_a_commit_counts_every_poll():
     with reading(Q0, count=100, auto_commit=False) as (cluster, consumer):
-        for _ in range(7):
-            consumer.poll(PATIENCE)
+        polled(consumer, 70)
         consumer.commit()
         assert (cluster.committed("g", Q0), consumer.position(Q0)) == (70, 70)
 
 
-def test_closing_commits_every_poll():
+@pytest.mark.parametrize(("error", "committed"), [(None, 70), (OSError("disk full"), 60)], ids=str)
+def test_leaving_commits_every_poll_but_the_last_one_if_it_is_by_an_error(error, committed):
     with reading(Q0, count=100) as (cluster, consumer):
-        for _ in range(7):
-            consumer.poll(PATIENCE)
-        consumer.close()
-        assert cluster.committed("g", Q0) == 70
+        polled(consumer, 70)
+        consumer.__exit__(error and type(error), error, None)
+        assert cluster.committed("g", Q0) == committed
 
 
-def test_leaving_with_an_error_does_not_commit_the_last_poll():
-    with reading(Q0, count=100) as (cluster, consumer):
-        for _ in range(7):
-            consumer.poll(PATIENCE)
-        consumer.__exit__(OSError, OSError("disk full"), None)
-        assert cluster.committed("g", Q0) == 60
-
-
-def test_an_automatic_commit_is_made_by_the_poll_it_is_due_at():
+@pytest.mark.parametrize(("read", "committed"), [(polled, 60), (iterated, 69)])
+def test_an_automatic_commit_is_made_by_the_read_it_is_due_at(read, committed):
     with reading(Q0, count=100, auto_commit_interval=1e-6) as (cluster, consumer):
-        for _ in range(7):
-            consumer.poll(PATIENCE)
-        wait_until(lambda: cluster.committed("g", Q0) == 60)
-
-
-def test_an_iteration_commits_when_it_is_due():
-    with reading(Q0, count=100, auto_commit_interval=1e-6) as (cluster, consumer):
-        messages = iter(consumer)
-        for _ in range(7):
-            next(messages)
-        wait_until(lambda: cluster.committed("g", Q0) == 6)
+        read(consumer, 70)
+        wait_until(lambda: cluster.committed("g", Q0) == committed)
 
 
 def test_a_seek_forgets_what_was_ready():
@@ -159,18 +135,17 @@ def test_a_seek_forgets_what_was_ready():
         assert offsets(consumer.poll(PATIENCE)) == list(range(10))
 
 
-def test_a_paused_queue_hands_out_nothing_that_was_ready():
+@pytest.mark.parametrize(
+    "leave",
+    [
+        pytest.param(lambda consumer: consumer.pause([Q0]), id="paused"),
+        pytest.param(lambda consumer: consumer.assign([Q1]), id="given-up"),
+    ],
+)
+def test_a_queue_that_is_paused_or_given_up_hands_out_nothing_that_was_ready(leave):
     with reading(Q0, Q1, count=100) as (_, consumer):
         consumer.poll(PATIENCE)
-        consumer.pause([Q0])
-        got = [message for _ in range(5) for message in consumer.poll(PATIENCE)]
-        assert {message.queue_id for message in got} == {1}
-
-
-def test_a_queue_that_is_given_up_hands_out_nothing_that_was_ready():
-    with reading(Q0, Q1, count=100) as (_, consumer):
-        consumer.poll(PATIENCE)
-        consumer.assign([Q1])
+        leave(consumer)
         got = [message for _ in range(5) for message in consumer.poll(PATIENCE)]
         assert {message.queue_id for message in got} == {1}
 

@@ -17,41 +17,58 @@ from rmqtools.model.codes import RequestCode
 from rmqtools.model.group import KVTable
 from rmqtools.protocol.wire.bodies import format_body
 from rmqtools.protocol.wire.command import response
-from rmqtools.testing import NAME_SERVER, FakeCluster, Reaction
+from rmqtools.testing import NAME_SERVER, Reaction
 from tests.unit.cli.top.scene import report
 
 SHIPPED = Path(__file__).parents[4] / "examples" / "prometheus"
 QUEUE = MessageQueue("orders", "broker-a", 0)
 
 
-@pytest.fixture
-def shop():
-    """A group that has consumed 1 of 3 messages, with a dead letter and a member that does not answer."""
-    with FakeCluster(brokers=("broker-a", "broker-b"), auto_create_topics=False) as shop:
-        shop.create_topic("orders", queues=1)
-        shop.create_topic("%DLQ%billing", queues=1)
-        shop.create_topic("%RETRY%billing", queues=1)
-        shop.store("orders", b"1", b"2", b"3", queue=QUEUE)
-        shop.store("%DLQ%billing", b"x")
-        shop.store("%RETRY%billing", b"x", queue=MessageQueue("%RETRY%billing", "broker-a", 0))
-        shop.commit("billing", QUEUE, 1)
-        shop.commit("billing", MessageQueue("%RETRY%billing", "broker-a", 0), 0)
-        yield shop
+@pytest.fixture(autouse=True)
+def shop(cluster):
+    """A group that has consumed 1 of 3 messages, with a dead letter and one to retry."""
+    retry = MessageQueue("%RETRY%billing", "broker-a", 0)
+    for topic in ("orders", "%DLQ%billing", "%RETRY%billing"):
+        cluster.create_topic(topic, queues=1)
+    cluster.store("orders", b"1", b"2", b"3", queue=QUEUE)
+    cluster.store("%DLQ%billing", b"x")
+    cluster.store("%RETRY%billing", b"x", queue=retry)
+    cluster.commit("billing", QUEUE, 1)
+    cluster.commit("billing", retry, 0)
+    return cluster
+
+
+def partial_admin(*name_servers):
+    config = ClientConfig(name_server=";".join(name_servers), request_timeout=5.0)
+    return Admin(config, partial=True)
+
+
+class Later(SystemClock):
+    """The system's clock, with time added."""
+
+    added = 0.0
+
+    def monotonic(self) -> float:
+        return SYSTEM_CLOCK.monotonic() + self.added
 
 
 @pytest.fixture
-def admin(shop):
-    with Admin(ClientConfig(name_server=shop.name_server, request_timeout=5.0)) as admin:
-        yield admin
+def later():
+    return Later()
 
 
 @pytest.fixture
-def collector():
-    return ClusterCollector()
+def collector(later):
+    return ClusterCollector(keep=60, clock=later)
 
 
 @pytest.fixture
 def value(collector):
+    return value_of(collector)
+
+
+def value_of(collector):
+    """Return a function that gives the value of a metric."""
     registry = CollectorRegistry()
     registry.register(collector)
     return lambda name, **labels: registry.get_sample_value(name, labels)
@@ -93,7 +110,7 @@ def test_what_cannot_be_looked_at_is_left_out_and_counted(shop, admin, collector
 
 def test_a_broker_that_does_not_answer_is_counted_and_hides_no_group(shop, collector, value):
     shop.fault(broker="broker-b", times=None, answer=Reaction.DISCONNECT)
-    with Admin(ClientConfig(name_server=shop.name_server, request_timeout=5.0), partial=True) as admin:
+    with partial_admin(shop.name_server) as admin:
         collector.look(admin)
 
     assert value("rocketmq_group_diff", group="billing", topic="orders") == 2
@@ -107,45 +124,34 @@ def test_old_numbers_are_never_shown_as_new(shop, admin, collector, value):
     collector.look(admin)
     success = value("rmqtools_exporter_last_success_timestamp_seconds")
     shop.stop(NAME_SERVER)
-    collector.look(admin)
+    with Admin(ClientConfig(name_server=shop.name_server, request_timeout=0.2)) as refused:
+        collector.look(refused)
 
     assert value("rmqtools_exporter_up") == 0
     assert value("rocketmq_group_diff", group="billing", topic="orders") is None
     assert value("rmqtools_exporter_last_success_timestamp_seconds") == success
 
 
-class Later(SystemClock):
-    """The system's clock, with time added."""
-
-    added = 0.0
-
-    def monotonic(self) -> float:
-        return SYSTEM_CLOCK.monotonic() + self.added
-
-
-def test_numbers_of_a_look_that_is_long_ago_are_no_longer_shown(admin):
-    clock = Later()
-    collector, registry = ClusterCollector(keep=60, clock=clock), CollectorRegistry()
-    registry.register(collector)
+def test_numbers_of_a_look_that_is_long_ago_are_no_longer_shown(admin, collector, later, value):
     collector.look(admin)
-    clock.added = 59
-    kept = registry.get_sample_value("rocketmq_group_count", {"group": "billing"})
-    clock.added = 61
+    later.added = 59
+    kept = value("rocketmq_group_count", group="billing")
+    later.added = 61
 
     assert kept == 0
-    assert registry.get_sample_value("rmqtools_exporter_up") == 0
-    assert registry.get_sample_value("rocketmq_group_count", {"group": "billing"}) is None
-    assert registry.get_sample_value("rmqtools_exporter_last_success_timestamp_seconds") is not None
+    assert value("rmqtools_exporter_up") == 0
+    assert value("rocketmq_group_count", group="billing") is None
+    assert value("rmqtools_exporter_last_success_timestamp_seconds") is not None
 
 
 def test_a_look_begins_no_part_after_its_deadline_and_counts_those_left_out(admin):
-    collector, registry = ClusterCollector(deadline=0), CollectorRegistry()
-    registry.register(collector)
+    collector = ClusterCollector(deadline=0)
     collector.look(admin)
+    value = value_of(collector)
 
-    assert registry.get_sample_value("rmqtools_exporter_up") == 1
-    assert registry.get_sample_value("rmqtools_exporter_failures") == 2  # a topic and a group
-    assert registry.get_sample_value("rocketmq_group_count", {"group": "billing"}) is None
+    assert value("rmqtools_exporter_up") == 1
+    assert value("rmqtools_exporter_failures") == 2  # a topic and a group
+    assert value("rocketmq_group_count", group="billing") is None
 
 
 def test_the_age_is_that_of_the_oldest_message_of_a_topic(shop, admin, collector, value):
@@ -171,13 +177,11 @@ def test_a_restart_of_a_member_begins_no_new_series(shop, admin, collector, valu
 
 
 def test_findings_of_servers_and_name_servers_are_there(shop, collector, value):
-    name_server = shop.name_server
-    config = ClientConfig(name_server=f"127.0.0.1:1;{name_server}", request_timeout=5.0)
-    with Admin(config, partial=True) as admin:
+    with partial_admin("127.0.0.1:1", shop.name_server) as admin:
         collector.look(admin)
 
     silent = {"finding": "name_server_silent", "subject": "127.0.0.1:1", "severity": "warning"}
-    assert value("rmqtools_name_server_up", nameServer=name_server) == 1
+    assert value("rmqtools_name_server_up", nameServer=shop.name_server) == 1
     assert value("rmqtools_name_server_up", nameServer="127.0.0.1:1") == 0
     assert value("rmqtools_server_findings", **silent) == 1
 
@@ -201,11 +205,20 @@ def expressions() -> list[str]:
 
 
 @pytest.fixture
-def labels(shop, admin, collector):
+def say(shop):
+    """Let a broker say something of itself."""
+
+    def say(table):
+        answer = response(0, 0, body=format_body(KVTable(table=table)))
+        shop.fault(code=RequestCode.GET_BROKER_RUNTIME_INFO, broker="broker-a", times=None, answer=answer)
+
+    return say
+
+
+@pytest.fixture
+def labels(say, admin, collector):
     """The labels of each metric of a cluster, of which a broker's disk is nearly full."""
-    full = {"putTps": "1 1 1", "getTransferredTps": "1 1 1", "putLatency99": "1", "commitLogDiskRatio": "0.9"}
-    answer = response(0, 0, body=format_body(KVTable(table=full)))
-    shop.fault(code=RequestCode.GET_BROKER_RUNTIME_INFO, broker="broker-a", times=None, answer=answer)
+    say({"putTps": "1 1 1", "getTransferredTps": "1 1 1", "putLatency99": "1", "commitLogDiskRatio": "0.9"})
     collector.look(admin)
     return {
         family.name: {name for sample in family.samples for name in sample.labels}
@@ -237,17 +250,17 @@ def test_texts_of_alerts_use_labels_that_their_expressions_keep(labels):
         assert "severity" in rule.get("labels", {}) or "severity" in (kept[1] if kept else "")
 
 
-def test_brokers_tell_their_rates_latency_disk_and_waiting_requests(shop, admin, collector, value):
-    told = {
-        "putTps": "12.5 10 10",
-        "getTransferredTps": "7.5 7 7",
-        "putLatency99": "2",
-        "commitLogDiskRatio": "0.25",
-        "pageCacheLockTimeMills": "3",
-        "sendThreadPoolQueueSize": "4",
-    }
-    answer = response(0, 0, body=format_body(KVTable(table=told)))
-    shop.fault(broker="broker-a", code=RequestCode.GET_BROKER_RUNTIME_INFO, times=None, answer=answer)
+def test_brokers_tell_their_rates_latency_disk_and_waiting_requests(say, shop, admin, collector, value):
+    say(
+        {
+            "putTps": "12.5 10 10",
+            "getTransferredTps": "7.5 7 7",
+            "putLatency99": "2",
+            "commitLogDiskRatio": "0.25",
+            "pageCacheLockTimeMills": "3",
+            "sendThreadPoolQueueSize": "4",
+        }
+    )
     collector.look(admin)
     labels = {"cluster": "DefaultCluster", "broker": "broker-a", "brokerIP": shop.addr("broker-a")}
 

@@ -46,6 +46,13 @@ def share(cluster, client_id, *queues):
     cluster.add_member("billing", client_id, report("orders", *queues))
 
 
+async def open_group(app, pilot, *words):
+    """Open the group, and wait until its picture has all these words."""
+    await until(app, pilot, "billing")
+    await pilot.press("enter")
+    return await until(app, pilot, *words)
+
+
 def without_trend(text):
     """A picture without bars and addresses, which differ from run to run."""
     text = re.sub(r"127\.0\.0\.1:\d+", "HOST:PORT", text)
@@ -80,9 +87,7 @@ def test_keys_open_topics_and_brokers(cluster):
 
 def test_a_group_shows_members_and_a_grid_of_owners(cluster):
     async def steps(app, pilot):
-        await until(app, pilot, "billing")
-        await pilot.press("enter")
-        lines = without_trend(await until(app, pilot, FIRST, "orders broker-b"))
+        lines = without_trend(await open_group(app, pilot, FIRST, "orders broker-b"))
 
         assert re.match(r"billing 2 members lag 2 \(\d+s old\) out ", lines[0])
         assert lines[1].startswith("not pinned")
@@ -95,9 +100,7 @@ def test_a_group_shows_members_and_a_grid_of_owners(cluster):
 
 def test_the_grid_follows_a_rebalance_and_counts_the_moved_queues(cluster):
     async def steps(app, pilot):
-        await until(app, pilot, "billing")
-        await pilot.press("enter")
-        await until(app, pilot, "broker-b 0 BB")
+        await open_group(app, pilot, "broker-b 0 BB")
         share(cluster, FIRST, (A, 0), (A, 1), (B, 1))
         share(cluster, SECOND, (B, 0))
 
@@ -110,18 +113,14 @@ def test_a_member_that_does_not_answer_makes_unowned_queues_uncertain(cluster):
     cluster.add_member("billing", SECOND, None)
 
     async def steps(app, pilot):
-        await until(app, pilot, "billing")
-        await pilot.press("enter")
-        await until(app, pilot, "broker-b 0 ??", "does not answer", "member_silent")
+        await open_group(app, pilot, "broker-b 0 ??", "does not answer", "member_silent")
 
     watch(cluster, steps)
 
 
 def test_a_pin_is_set_after_a_question_that_names_its_effect(cluster, pins):
     async def steps(app, pilot):
-        await until(app, pilot, "billing")
-        await pilot.press("enter")
-        await until(app, pilot, "broker-b 0 BB")
+        await open_group(app, pilot, "broker-b 0 BB")
         await pilot.press("down", "p")
         await until(app, pilot, "Pin group billing to 10.0.0.2?", "2 queues of orders", "messages wait")
         unchanged = pins()
@@ -137,32 +136,22 @@ def test_a_pin_is_set_after_a_question_that_names_its_effect(cluster, pins):
     assert (pins().ips, pins().when_absent) == (("10.0.0.2",), "everybody")
 
 
-def test_a_question_answered_with_no_changes_nothing(cluster, pins):
+@pytest.mark.parametrize(
+    ("allowed", "words", "keys"),
+    [
+        pytest.param("bill*", ["Pin group billing to 10.0.0.1?"], "n", id="answered-with-no"),
+        pytest.param("", ["Refused, because:", "not among the allowed groups"], "yn", id="not-allowed"),
+    ],
+)
+def test_a_pin_that_is_declined_or_not_allowed_changes_nothing(cluster, pins, allowed, words, keys):
     async def steps(app, pilot):
-        await until(app, pilot, "billing")
-        await pilot.press("enter")
-        await until(app, pilot, "broker-b 0 BB")
+        await open_group(app, pilot, "broker-b 0 BB")
         await pilot.press("p")
-        await until(app, pilot, "Pin group billing to 10.0.0.1?")
-        await pilot.press("n")
+        await until(app, pilot, *words)
+        await pilot.press(*keys)
         await until(app, pilot, "broker-b 0 BB")
 
-    watch(cluster, steps, allowed="bill*")
-
-    assert pins().version == 0
-
-
-def test_a_group_that_is_not_allowed_cannot_be_pinned(cluster, pins):
-    async def steps(app, pilot):
-        await until(app, pilot, "billing")
-        await pilot.press("enter")
-        await until(app, pilot, "broker-b 0 BB")
-        await pilot.press("p")
-        await until(app, pilot, "Refused, because:", "not among the allowed groups")
-        await pilot.press("y", "n")
-        await until(app, pilot, "broker-b 0 BB")
-
-    watch(cluster, steps)
+    watch(cluster, steps, allowed=allowed)
 
     assert pins().version == 0
 
@@ -172,9 +161,7 @@ def test_pins_are_shown_and_removed_after_a_question(cluster, pins):
         admin.set_pins("billing", Pins(0, ["10.0.0.1"], when_absent="nobody", set_by="jane"))
 
     async def steps(app, pilot):
-        await until(app, pilot, "billing")
-        await pilot.press("enter")
-        await until(app, pilot, "pinned to 10.0.0.1")
+        await open_group(app, pilot, "pinned to 10.0.0.1")
         await pilot.press("u")
         await until(app, pilot, "They are 10.0.0.1 (version 1, set by jane).", "2 of 2 members share all")
         await pilot.press("y")
@@ -238,9 +225,7 @@ def test_thousands_of_queues_are_shown_and_can_be_scrolled_to_the_last(cluster, 
     cluster.add_member("billing", SECOND, report("wide", *((B, index) for index in range(queues - 1))))
 
     async def steps(app, pilot):
-        await until(app, pilot, "billing")
-        await pilot.press("enter")
-        await until(app, pilot, "wide broker-a")
+        await open_group(app, pilot, "wide broker-a")
         await pilot.press("tab", "end")
         shown = await until(app, pilot, f" {queues - 50} {'B' * 49}.")
 
@@ -323,9 +308,7 @@ def test_each_queue_has_lag_age_and_owner_and_a_wide_terminal_shows_both(cluster
     cluster.commit("billing", MessageQueue("orders", B, 1), 0)
 
     async def steps(app, pilot):
-        await until(app, pilot, "billing")
-        await pilot.press("enter")
-        await until(app, pilot, "broker-b 0 BB")
+        await open_group(app, pilot, "broker-b 0 BB")
         await pilot.press(*keys)
         shown = await until(app, pilot, "OWNER", "5h", "(5h old)")
 
