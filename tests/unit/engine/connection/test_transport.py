@@ -5,6 +5,7 @@ import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pickle import PickleBuffer
+from typing import Any
 
 import pytest
 
@@ -205,7 +206,7 @@ async def test_a_connection_whose_answers_keep_their_deadlines_is_not_judged():
 
 
 @asynccontextmanager
-async def asking(**settings: str) -> AsyncIterator[tuple[Remoting, ScriptedPeer]]:
+async def asking(**settings: Any) -> AsyncIterator[tuple[Remoting, ScriptedPeer]]:
     """A client of a peer that answers no pulls."""
     peer = ScriptedPeer(lambda one: None if one.code == RequestCode.PULL_MESSAGE else response(0, 0))
     async with peer.serving():
