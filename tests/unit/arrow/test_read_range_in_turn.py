@@ -1,7 +1,6 @@
 """Iterators in turn: the order of items, which iterators are started ahead, which are closed."""
 
 import asyncio
-import weakref
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
@@ -30,15 +29,6 @@ async def settle() -> None:
     """Let all tasks run that need no input."""
     for _ in range(5):
         await asyncio.sleep(0)
-
-
-def test_items_come_in_the_order_of_their_iterators():
-    async def run() -> list[tuple[str, str]]:
-        made = Sources()
-        weighed = [("A", 1, made.of("a")), ("B", 1, made.of("b", 0)), ("C", 1, made.of("c"))]
-        return [found async for found in in_turn(weighed, max_weight=9, at_once=9)]
-
-    assert asyncio.run(run()) == [("A", "a0"), ("A", "a1"), ("C", "c0"), ("C", "c1")]
 
 
 @pytest.mark.parametrize(
@@ -93,21 +83,3 @@ def test_leaving_early_closes_all_that_are_begun():
         return list(made.closed)  # when the loop ends it closes what is left
 
     assert asyncio.run(run()) == made.begun == ["a", "b"]
-
-
-def test_an_item_that_was_handed_out_is_not_kept():
-    class Item:
-        pass
-
-    async def two() -> AsyncGenerator[Item, None]:
-        yield Item()
-        yield Item()
-
-    async def run() -> list[bool]:
-        items = in_turn([("A", 1, two())], max_weight=1, at_once=1)
-        kept = [weakref.ref((await anext(items))[1]), weakref.ref((await anext(items))[1])]
-        seen = [item() is not None for item in kept]
-        await items.aclose()
-        return seen
-
-    assert asyncio.run(run()) == [False, False]
