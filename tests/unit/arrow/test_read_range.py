@@ -9,7 +9,7 @@ import pytest
 from rmqtools import MessageBlock, MessageQueue, QueueRange
 from rmqtools.arrow import read_range, read_ranges, select_columns
 from rmqtools.arrow.portions import LARGE_BYTES_PER_BATCH
-from rmqtools.errors import ConfigError, ProtocolError
+from rmqtools.errors import ConfigError, CorruptBodyError, ProtocolError
 from rmqtools.sync.loop import Bridge
 from tests.support.fake import Fake
 from tests.unit.arrow.stored_messages import (
@@ -214,12 +214,14 @@ def test_tags_that_only_share_a_hash_code_are_left_out():
     """Brokers compare Java hash codes; those of "Aa" and "BB" are equal."""
     stored = [
         Stored(queue_offset=offset, properties=properties_of(**properties))
-        for offset, properties in enumerate([{"TAGS": "Aa"}, {"TAGS": "BB"}, {}, {"TAGS": "Aa"}])
+        for offset, properties in enumerate(
+            [{"TAGS": "Aa"}, {"TAGS": "BB"}, {}, {"TAGS": "Aa"}, {"TAGS": "鍵"}]
+        )
     ]
 
-    batches = list(read_range(Blocks([block_of(stored), block_of(stored[1:2])]), RANGE, tags=["Aa"]))
+    batches = list(read_range(Blocks([block_of(stored), block_of(stored[1:2])]), RANGE, tags=["Aa", "鍵"]))
 
-    assert [batch.column("queueOffset").to_pylist() for batch in batches] == [[0, 3]]
+    assert [batch.column("queueOffset").to_pylist() for batch in batches] == [[0, 3, 4]]
 
 
 @pytest.mark.parametrize(("choice", "body"), [("raw", b"no batch"), ("null", None)])
@@ -285,3 +287,18 @@ def test_what_stands_in_front_of_an_answer_that_is_torn_is_handed_out_before_the
     assert next(batches)["queueOffset"].to_pylist() == [0, 1]
     with pytest.raises(ProtocolError, match="torn"):
         next(batches)
+
+
+def test_bodies_that_cannot_be_read_are_what_the_caller_says():
+    broken = Stored(body=b"\x00\x00", sys_flag=INNER_BATCH, queue_offset=1)
+
+    def bodies(**how):
+        batches = read_range(Blocks([block_of([Stored(queue_offset=0), broken])]), RANGE, **how)
+        return [body for batch in batches for body in batch["body"].to_pylist()]
+
+    assert bodies(corrupt_body="raw") == [b"body", b"\x00\x00"]
+    assert bodies(corrupt_body="null") == [b"body", None]
+    with pytest.raises(CorruptBodyError, match="queue offset 1 of"):
+        bodies()
+    with pytest.raises(ConfigError, match="corrupt_body='none'"):
+        bodies(corrupt_body="none")

@@ -31,6 +31,15 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
+def test_items_come_in_the_order_of_their_iterators():
+    async def run() -> list[tuple[str, str]]:
+        made = Sources()
+        weighed = [("A", 1, made.of("a")), ("B", 1, made.of("b", 0)), ("C", 1, made.of("c"))]
+        return [found async for found in in_turn(weighed, max_weight=9, at_once=9)]
+
+    assert asyncio.run(run()) == [("A", "a0"), ("A", "a1"), ("C", "c0"), ("C", "c1")]
+
+
 @pytest.mark.parametrize(
     ("weights", "max_weight", "at_once", "begun"),
     [

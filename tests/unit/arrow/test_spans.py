@@ -1,9 +1,13 @@
-"""Reading imports no library that it does not need."""
+"""Numbers as arrays that share their memory, without pandas."""
 
 import subprocess
 import sys
 
+import numpy as np
+import pyarrow as pa
 import pytest
+
+from rmqtools.arrow.spans import number_array
 
 PROGRAM = """
 import sys
@@ -24,6 +28,11 @@ with FakeCluster() as cluster:
             print(sum(map(len, batches)))
 print("pandas" in sys.modules)
 """
+
+
+def test_numbers_are_those_of_pyarrow() -> None:
+    for values in (np.arange(20)[::3], np.array([], np.int32), np.array([1 << 63], np.uint64)):
+        assert number_array(values).equals(pa.array(values))
 
 
 @pytest.mark.process

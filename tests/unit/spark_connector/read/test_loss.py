@@ -21,10 +21,6 @@ from spark_connector.read.stored import Stored
 A, B = MessageQueue("T", "a", 0), MessageQueue("T", "b", 1)
 
 
-def test_what_is_stored_is_no_loss():
-    assert find_losses({A: 0, B: 9}, Stored({A: 0, B: 9}, {A: 0, B: 9})) == []
-
-
 @pytest.mark.parametrize(
     ("next_offset", "stored", "says", "go_on_at"),
     [

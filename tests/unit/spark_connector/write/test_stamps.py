@@ -38,6 +38,25 @@ def test_a_hash_is_of_the_row_and_not_of_its_neighbours():
     assert hashes(rows)[1:] == hashes(rows.slice(1))
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param({"body": ["ab"], "keys": ["c"]}, {"body": ["a"], "keys": ["bc"]}, id="cut-elsewhere"),
+        pytest.param({"body": ["a"], "keys": [""]}, {"body": ["a"], "keys": [None]}, id="empty-and-null"),
+    ],
+)
+def test_what_is_alike_when_joined_differs(one, other):
+    assert hashes(batch(**one)) != hashes(batch(**other))
+
+
+def test_properties_count():
+    def of(entries):
+        rows = pa.record_batch({"body": pa.array(["a"]), "properties": pa.array([entries], PROPERTIES)})
+        return hashes(rows)[0]
+
+    assert len({of([("n", "1")]), of([("n", "2")]), of(None), of([("n", "1"), ("m", "1")])}) == 4
+
+
 def test_with_an_id_column_the_rest_of_the_row_does_not_count():
     rows = batch(body=["a", "b", "a"], id=[1, 1, 2])
 
