@@ -21,6 +21,7 @@ from tests.unit.arrow.stored_messages import (
     inner_batch,
     properties_of,
 )
+from tests.unit.arrow.test_decode_corrupt import NotCompressed
 
 RANGE = QueueRange(QUEUE, 0, 100)
 
@@ -289,9 +290,14 @@ def test_what_stands_in_front_of_an_answer_that_is_torn_is_handed_out_before_the
         next(batches)
 
 
-def test_bodies_that_cannot_be_read_are_what_the_caller_says():
-    broken = Stored(body=b"\x00\x00", sys_flag=INNER_BATCH, queue_offset=1)
-
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(Stored(body=b"\x00\x00", sys_flag=INNER_BATCH, queue_offset=1), id="no-batch"),
+        pytest.param(NotCompressed(body=b"\x00\x00", queue_offset=1), id="not-compressed"),
+    ],
+)
+def test_bodies_that_cannot_be_read_are_what_the_caller_says(broken):
     def bodies(**how):
         batches = read_range(Blocks([block_of([Stored(queue_offset=0), broken])]), RANGE, **how)
         return [body for batch in batches for body in batch["body"].to_pylist()]
