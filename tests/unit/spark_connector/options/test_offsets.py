@@ -55,7 +55,11 @@ def test_what_is_written_reads_back_equal(offsets):
         pytest.param('{"T":{"a":{"0":"1"}}}', 'offset "1" of T/a/0', id="offset-text"),
         pytest.param('{"T":{"a":{"0":1.0}}}', "offset 1.0 of T/a/0", id="offset-fraction"),
         pytest.param('{"T":{"a":{"0":true}}}', "offset true of T/a/0", id="offset-boolean"),
-        pytest.param('{"T":{"a":{"0":-3}}}', "offset -3 of T/a/0", id="offset-too-small"),
+        pytest.param(
+            '{"T":{"a":{"0":-3}}}',
+            "offset -3 of T/a/0: want a whole number; -2 is a queue's earliest",
+            id="offset-too-small",
+        ),
         pytest.param(
             '{"T":{"a":{"0":9223372036854775808}}}', "offset 9223372036854775808", id="offset-too-large"
         ),
