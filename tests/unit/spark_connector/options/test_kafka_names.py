@@ -20,7 +20,7 @@ def refusal_of(name: str) -> str:
     return str(refused.value)
 
 
-REASONS = {name: f"Kafka's, here: {ours}" for name, ours in KAFKA_OPTIONS.items()} | SPARK_OPTIONS
+REASONS = {**{name: f"Kafka's, here: {ours}" for name, ours in KAFKA_OPTIONS.items()}, **SPARK_OPTIONS}
 
 
 @pytest.mark.parametrize(("name", "reason"), REASONS.items(), ids=REASONS)
