@@ -154,50 +154,37 @@ def test_without_a_unique_key_the_message_id_is_the_offset_id():
     assert row["msgId"] == "C0A8006F00002A9F00000000000000FF"
 
 
+@pytest.mark.parametrize("beside", [[], [PLAIN]], ids=["alone", "among-plain-ones"])
 @pytest.mark.parametrize("message", UNUSUAL.values(), ids=UNUSUAL)
-def test_an_unusual_message_among_plain_ones_equals_the_oracle(message):
-    check(block_of([PLAIN, message, PLAIN]))
-
-
-@pytest.mark.parametrize("message", UNUSUAL.values(), ids=UNUSUAL)
-def test_an_unusual_message_alone_equals_the_oracle(message):
-    check(block_of([message]))
+def test_an_unusual_message_equals_the_oracle(message, beside):
+    check(block_of([*beside, message, *beside]))
 
 
 def test_all_unusual_messages_together_equal_the_oracle_in_their_order():
     check(block_of([*UNUSUAL.values(), PLAIN, *UNUSUAL.values()]))
 
 
-def test_more_than_48_property_names_and_one_repeated_equal_the_oracle():
-    many = properties_of(**{f"name{number}": "v" for number in range(60)})
-    repeated = Stored(properties=many + properties_of(name59="w"))
-
-    check(block_of([Stored(properties=many), repeated, PLAIN]))
+MANY = properties_of(**{f"name{number}": "v" for number in range(60)})
 
 
 @pytest.mark.parametrize(
     "texts",
     [
-        pytest.param([{"KEYS": "k", "TAGS": "t"}] * 3, id="the-same"),
-        pytest.param([{"KEYS": "k", "TAGS": "t"}, {"TAGS": "t", "KEYS": "k"}], id="in-another-order"),
-        pytest.param([{"KEYS": "k"}, {"TAGS": "t"}], id="of-the-same-length"),
-        pytest.param([{"KEYS": "k", "S": "s"}, {"KEY": "k", "SS": "s"}], id="cut-elsewhere"),
-        pytest.param([{"KEYS": "k", "TAGS": "t"}, {"KEYS": "k"}], id="fewer"),
-        pytest.param([{}, {"KEYS": "k"}], id="none-in-the-first"),
+        pytest.param([properties_of(KEYS="k", TAGS="t")] * 3, id="the-same"),
+        pytest.param(
+            [properties_of(KEYS="k", TAGS="t"), properties_of(TAGS="t", KEYS="k")], id="in-another-order"
+        ),
+        pytest.param([properties_of(KEYS="k"), properties_of(TAGS="t")], id="of-the-same-length"),
+        pytest.param([properties_of(KEYS="k", S="s"), properties_of(KEY="k", SS="s")], id="cut-elsewhere"),
+        pytest.param([properties_of(KEYS="k", TAGS="t"), properties_of(KEYS="k")], id="fewer"),
+        pytest.param([b"", properties_of(KEYS="k")], id="none-in-the-first"),
+        pytest.param([MANY, MANY + properties_of(name59="w"), b""], id="more-than-48-and-one-twice"),
+        pytest.param([properties_of(a="b", c="d") + properties_of(a="e")] * 3, id="one-twice-in-each"),
+        pytest.param([b"a\x01b\x02\xe4\xb8", b"\xad\x01b\x02"], id="half-a-character-in-each"),
     ],
 )
-def test_whatever_names_messages_have_in_common_each_keeps_its_own(texts):
-    check(block_of([Stored(properties=properties_of(**text)) for text in texts]))
-
-
-def test_a_name_that_every_message_has_twice_counts_once():
-    check(block_of([Stored(properties=properties_of(a="b", c="d") + properties_of(a="e"))] * 3))
-
-
-def test_a_text_is_not_made_valid_by_its_neighbour():
-    halves = [Stored(properties=b"a\x01b\x02\xe4\xb8"), Stored(properties=b"\xad\x01b\x02")]
-
-    check(block_of(halves))
+def test_whatever_properties_messages_have_in_common_each_keeps_its_own(texts):
+    check(block_of([Stored(properties=text) for text in texts]))
 
 
 def test_bytes_before_and_between_the_starts_are_passed_over():
@@ -351,24 +338,3 @@ def test_what_cannot_be_decoded_is_named_with_the_queue_of_its_block():
 
     with pytest.raises(ProtocolError, match=r"queue offset 12 of .*queueId=5.* cannot be decoded"):
         list(decode_parts(JoinedBlocks(blocks)))
-
-
-def test_a_batch_that_cannot_be_taken_apart_is_named():
-    broken = Stored(body=b"\x00\x00", sys_flag=INNER_BATCH, queue_offset=12)
-
-    with pytest.raises(ProtocolError, match=r"queue offset 12 of .*topic=Orders.* cannot be decoded: batch"):
-        decode_block(block_of([Stored(), broken]))
-
-
-@pytest.mark.parametrize("kind", [0x000, 0x100, 0x200, 0x300, 0x700], ids=hex)
-def test_a_body_that_cannot_be_decompressed_is_named_by_queue_and_offset(kind):
-    class Broken(Stored):
-        def encode(self) -> bytes:
-            whole = Stored(body=b"no compressed data", queue_offset=41).encode()
-            return whole[:36] + struct.pack(">i", COMPRESSED | kind) + whole[40:]
-
-    with pytest.raises(ProtocolError) as error:
-        decode_block(block_of([Stored(), Broken()]))
-
-    assert f"message at queue offset 41 of {QUEUE} cannot be decoded" in str(error.value)
-    assert "before and behind it can be read" in str(error.value)

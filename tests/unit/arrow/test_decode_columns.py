@@ -26,6 +26,7 @@ _PROPERTIES = properties_of(KEYS="k1 k2", UNIQ_KEY="7F01", TAGS="t", colour="blu
 BLOCKS = {
     "plain": block_of([Stored(properties=_PROPERTIES, queue_offset=number) for number in range(3)]),
     "compressed": block_of([Stored(properties=_PROPERTIES, sys_flag=COMPRESSED, body=b"ab" * 50)]),
+    "empty-and-marked-compressed": block_of([Stored(sys_flag=COMPRESSED, body=b"")]),
     "ipv6": block_of([Stored(properties=_PROPERTIES, sys_flag=BORN_V6)]),
     "batched": block_of([inner_batch([b"a", b"b"], queue_offset=5)]),
     "of-every-kind": block_of(

@@ -134,17 +134,16 @@ def test_a_stored_batch_is_not_cut():
     ]
 
 
-def test_small_messages_and_columns_without_bodies_are_joined():
-    small, large = block_of([Stored()]), block_of([LARGE])
+SMALL_BLOCK, LARGE_BLOCK = block_of([Stored()] * 3), block_of([LARGE])
 
-    assert portions_of(small, small) == [[1, 1]]
-    assert portions_of(large, large, with_bodies=False) == [[1, 1]]
+
+def test_small_messages_and_columns_without_bodies_are_joined():
+    assert portions_of(SMALL_BLOCK, SMALL_BLOCK) == [[3, 3]]
+    assert portions_of(LARGE_BLOCK, LARGE_BLOCK, with_bodies=False) == [[1, 1]]
 
 
 def test_small_messages_between_large_ones_are_cut_with_them():
-    small, large = block_of([Stored()] * 3), block_of([LARGE])
-
-    assert portions_of(small, large, small, large) == [8]
+    assert portions_of(SMALL_BLOCK, LARGE_BLOCK, SMALL_BLOCK, LARGE_BLOCK) == [8]
 
 
 def test_a_portion_of_large_messages_has_more_bytes_and_no_more_rows():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rmqtools import MessageBlock, MessageQueue, QueueRange
-from rmqtools.arrow import MESSAGE_SCHEMA, message_schema, read_range, read_ranges, select_columns
+from rmqtools.arrow import read_range, read_ranges, select_columns
 from rmqtools.arrow.portions import LARGE_BYTES_PER_BATCH
 from rmqtools.errors import ConfigError, CorruptBodyError, ProtocolError
 from rmqtools.sync.loop import Bridge
@@ -21,30 +21,31 @@ from tests.unit.arrow.stored_messages import (
     inner_batch,
     properties_of,
 )
+from tests.unit.arrow.test_decode_corrupt import NotCompressed
 
 RANGE = QueueRange(QUEUE, 0, 100)
 
 
 class Blocks(Fake):
-    """Hands out blocks as a client does, on the loop thread; knows whether it was read to its end."""
+    """Hands out blocks as a client does, on the loop thread; of several reads, each has its own ones."""
 
-    def __init__(self, blocks: Sequence[MessageBlock]) -> None:
-        self.blocks = blocks
+    def __init__(self, *reads: Sequence[MessageBlock]) -> None:
+        self.reads = list(reads)
         self.asked: dict[str, Any] = {}
         self.closed = False
         self.asynchronous = self
         self.iterate = Bridge().iterate
 
-    async def _blocks(self) -> AsyncGenerator[MessageBlock, None]:
+    async def _blocks(self, blocks: Sequence[MessageBlock]) -> AsyncGenerator[MessageBlock, None]:
         try:
-            for block in self.blocks:
+            for block in blocks:
                 yield block
         finally:
             self.closed = True
 
     def read_blocks(self, range_: QueueRange, **settings: object) -> AsyncGenerator[MessageBlock, None]:
         self.asked = {"range": range_, **settings}
-        return self._blocks()
+        return self._blocks(self.reads.pop(0) if len(self.reads) > 1 else self.reads[0])
 
 
 def test_blocks_are_asked_for_by_the_thousand_and_a_full_one_becomes_a_batch():
@@ -58,12 +59,6 @@ def test_blocks_are_asked_for_by_the_thousand_and_a_full_one_becomes_a_batch():
     assert client.asked["max_messages"] >= 1000
 
 
-def test_blocks_of_large_messages_are_not_put_together():
-    large = block_of([Stored(body=bytes(LARGE_BYTES_PER_BATCH))])
-
-    assert [batch.num_rows for batch in read_range(Blocks([large, large]), RANGE)] == [1, 1]
-
-
 def test_blocks_that_are_too_many_or_too_large_together_are_two_batches():
     rows = block_of([Stored()] * 2)
     sizes = block_of([Stored(body=bytes(LARGE_BYTES_PER_BATCH * 2 // 3))])
@@ -72,17 +67,14 @@ def test_blocks_that_are_too_many_or_too_large_together_are_two_batches():
     assert [batch.num_rows for batch in read_range(Blocks([sizes, sizes]), RANGE)] == [1, 1]
 
 
-def test_small_ranges_of_a_topic_and_broker_come_as_one_batch_in_their_order(monkeypatch):
+def test_small_ranges_of_a_topic_and_broker_come_as_one_batch_in_their_order():
     ranges = [QueueRange(MessageQueue("Orders", broker, 0), 0, 2) for broker in ("a", "a", "b", "a")]
-    blocks = {
-        number: block_of([Stored(queue_offset=number * 10 + at) for at in range(2)], queue=range_.queue)
+    reads = [
+        [block_of([Stored(queue_offset=number * 10 + at) for at in range(2)], queue=range_.queue)]
         for number, range_ in enumerate(ranges)
-    }
-    client = Blocks([])
-    following = iter(blocks.values())
-    monkeypatch.setattr(client, "read_blocks", lambda *_, **__: Blocks([next(following)])._blocks())
+    ]
 
-    batches = list(read_ranges(client, ranges))
+    batches = list(read_ranges(Blocks(*reads), ranges))
 
     assert [batch.column("queueOffset").to_pylist() for batch in batches] == [
         [0, 1, 10, 11],
@@ -92,15 +84,11 @@ def test_small_ranges_of_a_topic_and_broker_come_as_one_batch_in_their_order(mon
     assert [set(batch.column("brokerName").to_pylist()) for batch in batches] == [{"a"}, {"b"}, {"a"}]
 
 
-def test_of_stored_batches_in_several_ranges_each_gives_only_its_own(monkeypatch):
+def test_of_stored_batches_in_several_ranges_each_gives_only_its_own():
     ranges = [QueueRange(MessageQueue("Orders", "a", 0), 9, 11), QueueRange(QUEUE, 8, 10)]
-    stored = [inner_batch([b"a", b"b", b"c"], queue_offset=8)]
-    queue = ranges[0].queue
-    blocks = iter([block_of(stored, queue=queue), block_of(stored, queue=queue)])
-    client = Blocks([])
-    monkeypatch.setattr(client, "read_blocks", lambda *_, **__: Blocks([next(blocks)])._blocks())
+    block = block_of([inner_batch([b"a", b"b", b"c"], queue_offset=8)], queue=ranges[0].queue)
 
-    (batch,) = read_ranges(client, ranges)
+    (batch,) = read_ranges(Blocks([block]), ranges)
 
     assert batch.column("queueOffset").to_pylist() == [9, 10, 8, 9]
     assert batch.column("body").to_pylist() == [b"b", b"c", b"a", b"b"]
@@ -227,12 +215,14 @@ def test_tags_that_only_share_a_hash_code_are_left_out():
     """Brokers compare Java hash codes; those of "Aa" and "BB" are equal."""
     stored = [
         Stored(queue_offset=offset, properties=properties_of(**properties))
-        for offset, properties in enumerate([{"TAGS": "Aa"}, {"TAGS": "BB"}, {}, {"TAGS": "Aa"}])
+        for offset, properties in enumerate(
+            [{"TAGS": "Aa"}, {"TAGS": "BB"}, {}, {"TAGS": "Aa"}, {"TAGS": "鍵"}]
+        )
     ]
 
-    batches = list(read_range(Blocks([block_of(stored), block_of(stored[1:2])]), RANGE, tags=["Aa"]))
+    batches = list(read_range(Blocks([block_of(stored), block_of(stored[1:2])]), RANGE, tags=["Aa", "鍵"]))
 
-    assert [batch.column("queueOffset").to_pylist() for batch in batches] == [[0, 3]]
+    assert [batch.column("queueOffset").to_pylist() for batch in batches] == [[0, 3, 4]]
 
 
 @pytest.mark.parametrize(("choice", "body"), [("raw", b"no batch"), ("null", None)])
@@ -249,32 +239,6 @@ def test_a_stored_batch_that_cannot_be_unwrapped_is_given_whatever_the_tags(choi
     rows = [row for batch in found for row in batch.to_pylist()]
     assert [row["body"] for row in rows] == [body]
     assert all(tuple(row) == columns for row in rows)
-
-
-@pytest.mark.parametrize("name", [*MESSAGE_SCHEMA.names, "offsetMsgId"])
-@pytest.mark.parametrize("tags", [(), ("TagA",)], ids=["all", "by-tag"])
-def test_any_column_can_be_read_alone(name, tags):
-    stored = [
-        Stored(queue_offset=offset, properties=properties_of(TAGS=tag), sys_flag=flag, body=b"z" * 100)
-        for offset, (tag, flag) in enumerate([("TagA", 0), ("TagB", 0), ("TagA", COMPRESSED)])
-    ]
-    every = message_schema(offset_msg_id=True)
-
-    (whole,) = read_range(Blocks([block_of(stored)]), RANGE, schema=every, tags=tags)
-    (alone,) = read_range(Blocks([block_of(stored)]), RANGE, schema=select_columns(name), tags=tags)
-
-    assert alone.schema.names == [name]
-    assert alone.column(name).equals(whole.column(name))
-    assert alone.num_rows == (2 if tags else 3)
-
-
-def test_of_a_stored_batch_only_what_is_in_the_range_is_given_whatever_the_columns():
-    stored = [inner_batch([b"a", b"b", b"c"], queue_offset=8)]
-    bodies = select_columns("body")
-
-    (batch,) = read_range(Blocks([block_of(stored)]), QueueRange(QUEUE, 9, 11), schema=bodies)
-
-    assert batch.to_pydict() == {"body": [b"b", b"c"]}
 
 
 @pytest.mark.process
@@ -299,23 +263,14 @@ def test_columns_that_cannot_be_read_are_refused(names, message):
         select_columns(*names)
 
 
-def test_columns_are_those_of_the_schema_asked_for():
-    schema = message_schema(include_properties=False, offset_msg_id=True)
-    stored = [Stored(), Stored(body=b"z" * 100, sys_flag=COMPRESSED)]
+@pytest.mark.parametrize("columns", [("body",), ("body", "queueOffset")], ids="-".join)
+def test_of_a_stored_batch_only_what_is_in_the_range_is_given(columns):
+    stored = [inner_batch([b"a", b"b", b"c"], queue_offset=8), Stored(queue_offset=11)]
+    schema = select_columns(*columns)
 
-    (batch,) = read_range(Blocks([block_of(stored)]), RANGE, schema=schema)
+    (batch,) = read_range(Blocks([block_of(stored)]), QueueRange(QUEUE, 9, 11), schema=schema)
 
     assert batch.schema == schema
-    assert "properties" not in batch.schema.names
-    assert batch.column("offsetMsgId").to_pylist() == batch.column("msgId").to_pylist()
-
-
-def test_of_a_stored_batch_only_what_is_in_the_range_is_given():
-    stored = [inner_batch([b"a", b"b", b"c"], queue_offset=8), Stored(queue_offset=11)]
-
-    (batch,) = read_range(Blocks([block_of(stored)]), QueueRange(QUEUE, 9, 11))
-
-    assert batch.column("queueOffset").to_pylist() == [9, 10]
     assert batch.column("body").to_pylist() == [b"b", b"c"]
 
 
@@ -335,9 +290,14 @@ def test_what_stands_in_front_of_an_answer_that_is_torn_is_handed_out_before_the
         next(batches)
 
 
-def test_bodies_that_cannot_be_read_are_what_the_caller_says():
-    broken = Stored(body=b"\x00\x00", sys_flag=INNER_BATCH, queue_offset=1)
-
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(Stored(body=b"\x00\x00", sys_flag=INNER_BATCH, queue_offset=1), id="no-batch"),
+        pytest.param(NotCompressed(body=b"\x00\x00", queue_offset=1), id="not-compressed"),
+    ],
+)
+def test_bodies_that_cannot_be_read_are_what_the_caller_says(broken):
     def bodies(**how):
         batches = read_range(Blocks([block_of([Stored(queue_offset=0), broken])]), RANGE, **how)
         return [body for batch in batches for body in batch["body"].to_pylist()]

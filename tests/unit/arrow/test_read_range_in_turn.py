@@ -1,7 +1,6 @@
 """Iterators in turn: the order of items, which iterators are started ahead, which are closed."""
 
 import asyncio
-import weakref
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
@@ -93,21 +92,3 @@ def test_leaving_early_closes_all_that_are_begun():
         return list(made.closed)  # when the loop ends it closes what is left
 
     assert asyncio.run(run()) == made.begun == ["a", "b"]
-
-
-def test_an_item_that_was_handed_out_is_not_kept():
-    class Item:
-        pass
-
-    async def two() -> AsyncGenerator[Item, None]:
-        yield Item()
-        yield Item()
-
-    async def run() -> list[bool]:
-        items = in_turn([("A", 1, two())], max_weight=1, at_once=1)
-        kept = [weakref.ref((await anext(items))[1]), weakref.ref((await anext(items))[1])]
-        seen = [item() is not None for item in kept]
-        await items.aclose()
-        return seen
-
-    assert asyncio.run(run()) == [False, False]

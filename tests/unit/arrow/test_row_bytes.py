@@ -1,6 +1,7 @@
 """The values of whole rows as bytes."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -25,7 +26,10 @@ def test_row_bytes_are_lengths_and_values():
     [
         pytest.param(pa.array([b"\xff"]), b"\xff", id="bytes"),
         pytest.param(pa.array([12]), b"12", id="number"),
+        pytest.param(pa.array([1.5]), b"1.5", id="fraction"),
+        pytest.param(pa.array([Decimal("1.10")]), b"1.10", id="decimal"),
         pytest.param(pa.array([True]), b"true", id="boolean"),
+        pytest.param(pa.array([date(1970, 1, 3)]), b"2", id="day"),
         pytest.param(pa.array([datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)]), b"1000000", id="time"),
         pytest.param(pa.array([[("a", "b")]], PROPERTIES), b"a\x01b\x02", id="map"),
     ],

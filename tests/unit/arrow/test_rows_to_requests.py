@@ -108,6 +108,7 @@ def test_explicit_queues_get_their_rows_in_order_and_are_tried_once():
         ),
         pytest.param(["a", "a"], [0, -1], "row 11: .*queueId=-1.* is not among", id="queue"),
         pytest.param(["a", None], [0, 1], "row 11: queueId=1 and brokerName=None name a queue", id="half"),
+        pytest.param([None, "z"], [None, 0], "row 11: .*brokerName=z", id="behind-a-row-without-one"),
     ],
 )
 def test_a_queue_that_is_not_there_is_refused_by_row(brokers, ids, text):
@@ -142,17 +143,6 @@ def test_a_queue_that_is_chosen_but_not_there_is_refused_by_row_also_among_sever
 
     with pytest.raises(MessageRejectedError, match=r"row 17: .*brokerName=z, queueId=0"):
         batches(columns, topic=None, first_row=10, selector=select)
-
-
-def test_a_row_without_a_queue_is_not_blamed_for_that_of_another():
-    columns = {
-        "body": pa.array([b"a", b"b"]),
-        "brokerName": pa.array([None, "z"]),
-        "queueId": pa.array([None, 0], pa.int32()),
-    }
-
-    with pytest.raises(MessageRejectedError, match=r"row 1: .*brokerName=z"):
-        batches(columns)
 
 
 def test_rows_of_a_sharding_key_go_where_javas_hash_falls():

@@ -1,3 +1,5 @@
+"""Numbers as arrays that share their memory, without pandas."""
+
 import subprocess
 import sys
 
@@ -5,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rmqtools.arrow.spans import bytes_scalar, number_array, text_array
+from rmqtools.arrow.spans import number_array
 
 PROGRAM = """
 import sys
@@ -31,23 +33,6 @@ print("pandas" in sys.modules)
 def test_numbers_are_those_of_pyarrow() -> None:
     for values in (np.arange(20)[::3], np.array([], np.int32), np.array([1 << 63], np.uint64)):
         assert number_array(values).equals(pa.array(values))
-
-
-@pytest.mark.parametrize("missing", [[False] * 20, [True] * 20, [True, *[False] * 18, True]])
-def test_missing_numbers_are_null(missing: list[bool]) -> None:
-    values = np.arange(20)
-    made = number_array(values, np.array(missing))
-    made.validate(full=True)
-    assert made.equals(pa.array(values, mask=np.array(missing)))
-
-
-def test_texts_and_bytes_are_those_of_pyarrow() -> None:
-    for texts in ([], ["", "ä", "b" * 300]):
-        made = text_array(texts)
-        made.validate(full=True)
-        assert made.equals(pa.array(texts, pa.string()))
-    for value in (b"", b"\x00\xff"):
-        assert bytes_scalar(value).equals(pa.scalar(value, pa.binary()))
 
 
 @pytest.mark.process

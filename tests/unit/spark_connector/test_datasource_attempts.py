@@ -3,29 +3,18 @@
 import pickle
 
 import pyarrow as pa
-import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from rmqtools import MessageQueue
-from rmqtools.testing import FakeCluster
 from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.stream_settings import stream_options
 from spark_connector.options.write_settings import write_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 from spark_connector.read.stream_reader import RocketMQStreamReader
-from spark_connector.worker import clients
 from spark_connector.write.stamps import HASH, STAMP
 from spark_connector.write.write_task import TaskPlace, write_rows
 from spark_connector.write.writer import RocketMQBatchWriter
-
-
-@pytest.fixture
-def cluster():
-    with FakeCluster() as cluster:
-        cluster.create_topic("orders", queues=1)
-        yield cluster
-        clients._CACHE.close_all()
 
 
 def given(cluster, **options):

@@ -1,7 +1,6 @@
 """Queues shared among readers: each to exactly one, or an error before anything is read."""
 
 import logging
-import pickle
 from dataclasses import dataclass
 
 import pytest
@@ -12,6 +11,7 @@ from rmqtools import MessageQueue
 from rmqtools.allocate import STRATEGIES, AllocateAveragely
 from rmqtools.errors import ConfigError
 from spark_connector.options.allocation import Allocation, queues_of_member, share_queues
+from spark_connector.options.option_table import describe_options
 
 IDS = ("10.0.0.1@reader-0", "10.0.0.1@reader-1", "10.0.0.2@reader-2")
 QUEUES = [
@@ -29,8 +29,8 @@ class Everything:
         return list(queues)
 
 
-@pytest.fixture
-def listed(monkeypatch):
+@pytest.fixture(autouse=True)
+def _listed(monkeypatch):
     monkeypatch.setenv("RMQTOOLS_SPARK_PLUG_INS", __name__)
 
 
@@ -63,11 +63,7 @@ def test_queues_are_shared_topic_by_topic_as_groups_do():
 def test_pinned_queues_go_to_readers_at_the_address_only():
     shares = share_queues(sharing("PINNED_BY_IP", ips="10.0.0.2"), QUEUES, IDS)
 
-    assert {client_id: len(share) for client_id, share in shares.items()} == {
-        IDS[0]: 0,
-        IDS[1]: 0,
-        IDS[2]: len(QUEUES),
-    }
+    assert [len(share) for share in shares.values()] == [0, 0, len(QUEUES)]
 
 
 def test_queues_of_nobody_are_an_error_that_names_them():
@@ -87,7 +83,6 @@ def test_queues_of_nobody_may_be_accepted_and_are_logged(caplog):
     assert "A/a/0" in caplog.text
 
 
-@pytest.mark.usefixtures("listed")
 def test_a_queue_of_two_readers_is_an_error_that_names_them():
     with pytest.raises(ConfigError) as error:
         share_queues(sharing(f"{__name__}:Everything"), QUEUES[:1], IDS[:2])
@@ -95,7 +90,6 @@ def test_a_queue_of_two_readers_is_an_error_that_names_them():
     assert "gives A/a/0 to more than one reader (10.0.0.1@reader-0, 10.0.0.1@reader-1)" in str(error.value)
 
 
-@pytest.mark.usefixtures("listed")
 def test_a_strategy_of_the_users_own_is_fine_where_each_queue_has_one_reader():
     assert share_queues(sharing(f"{__name__}:Everything"), QUEUES, IDS[:1]) == {IDS[0]: QUEUES}
 
@@ -104,13 +98,5 @@ def test_a_member_would_own_what_the_strategy_says():
     assert queues_of_member(AllocateAveragely(), "g", IDS[1], QUEUES[:8], IDS) == QUEUES[3:6]
 
 
-def test_an_allocation_travels_between_processes():
-    allocation = sharing("PINNED_BY_IP", ips="10.0.0.2")
-
-    assert pickle.loads(pickle.dumps(allocation)) == allocation
-
-
 def test_the_documented_names_are_the_ones_there_are():
-    from spark_connector.options.option_table import describe_options
-
     assert [name for name in STRATEGIES if name not in describe_options()] == []

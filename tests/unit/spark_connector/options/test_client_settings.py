@@ -13,12 +13,6 @@ SERVER = {"nameServer": "h:1"}
 SECRET = "hunter2-secret"
 
 
-@pytest.fixture(autouse=True)
-def _no_keys_in_the_environment(monkeypatch):
-    for name in ("ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY"):
-        monkeypatch.delenv(name, raising=False)
-
-
 def keys(**options):
     producer = write_options(parse_options(SERVER | options)).producer
     return producer.access_key, producer.secret_key, producer.security_token
@@ -34,25 +28,17 @@ def file(tmp_path):
     return write
 
 
-def test_options_hold_keys():
-    assert keys(accessKey="alice", secretKey=SECRET) == ("alice", SECRET, None)
-
-
 @pytest.mark.parametrize(
-    "text",
+    ("text", "held"),
     [
-        pytest.param(f"accessKey: alice\nsecretKey: {SECRET}\n", id="tools-yml"),
-        pytest.param(f"# mine\naccess_key = alice\n\nsecret_key='{SECRET}'\n", id="properties"),
+        pytest.param("accessKey: alice\nsecretKey: s\n", ("alice", "s", None), id="tools-yml"),
+        pytest.param("# mine\naccess_key = a\n\nsecret_key='s'\n", ("a", "s", None), id="properties"),
+        pytest.param("accessKey=a\nsecretKey=x=y:z\n", ("a", "x=y:z", None), id="separators-in-a-key"),
+        pytest.param("accessKey=a\nsecretKey=b\nsecurityToken=t\n", ("a", "b", "t"), id="with-a-token"),
     ],
 )
-def test_a_file_holds_keys(file, text):
-    assert keys(credentialsFile=file(text)) == ("alice", SECRET, None)
-
-
-def test_a_key_may_hold_separators_and_a_token_comes_along(file):
-    path = file("accessKey=a\nsecretKey=x=y:z\nsecurityToken=t\n")
-
-    assert keys(credentialsFile=path) == ("a", "x=y:z", "t")
+def test_a_file_holds_keys(file, text, held):
+    assert keys(credentialsFile=file(text)) == held
 
 
 def test_the_environment_holds_keys_where_nothing_else_does(monkeypatch, file):

@@ -20,16 +20,12 @@ def refusal_of(name: str) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize("name", KAFKA_OPTIONS)
-def test_an_option_of_kafka_is_refused_with_what_to_write_here(name):
-    assert refusal_of(name) == (
-        f"unknown option {name.lower()!r} for format rocketmq (Kafka's, here: {KAFKA_OPTIONS[name]})"
-    )
+REASONS = {**{name: f"Kafka's, here: {ours}" for name, ours in KAFKA_OPTIONS.items()}, **SPARK_OPTIONS}
 
 
-@pytest.mark.parametrize("name", SPARK_OPTIONS)
-def test_an_option_of_spark_is_refused_with_the_reason(name):
-    assert refusal_of(name) == f"unknown option {name.lower()!r} for format rocketmq ({SPARK_OPTIONS[name]})"
+@pytest.mark.parametrize(("name", "reason"), REASONS.items(), ids=REASONS)
+def test_an_option_of_kafka_or_spark_is_refused_with_what_to_write_here_or_the_reason(name, reason):
+    assert refusal_of(name) == f"unknown option {name.lower()!r} for format rocketmq ({reason})"
 
 
 def test_any_other_setting_of_kafkas_client_is_called_so():

@@ -1,23 +1,16 @@
 """The option table: names, values, errors."""
 
-import pickle
 from pathlib import Path
 
 import pytest
 
 import spark_connector
 from rmqtools.errors import ConfigError
-from spark_connector.options.option import Where
 from spark_connector.options.option_table import OPTIONS, describe_options, parse_options
 from spark_connector.options.read_settings import read_options
 from spark_connector.options.write_settings import write_options
 
 NEEDED = {"nameserver": "127.0.0.1:9876", "topic": "Orders"}
-
-
-@pytest.fixture(autouse=True)
-def _no_name_server_in_the_environment(monkeypatch):
-    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
 
 
 def refusal(role, **options):
@@ -90,12 +83,6 @@ def test_sparks_own_options_are_accepted_everywhere():
     assert write_options(parse_options(given)) == write_options(parse_options(NEEDED))
 
 
-def test_parsed_options_travel_between_processes():
-    given = parse_options(NEEDED | {"minPartitions": "3"})
-
-    assert read_options(pickle.loads(pickle.dumps(given))) == read_options(given)
-
-
 @pytest.mark.parametrize("name", ["startingOffset", "STARTINGOFFSET"])
 def test_an_unknown_option_is_refused_with_the_nearest_name(name):
     assert f"unknown option '{name}'" in refusal(read_options, **{name: "earliest"})
@@ -107,22 +94,6 @@ def test_an_option_like_no_other_is_refused_with_the_three_nearest_names():
 
     assert f"{len(OPTIONS)} are known, the nearest: " in text
     assert sum(option.name in text.split("nearest: ")[1].split(", ") for option in OPTIONS) >= 2
-
-
-def test_secrets_are_in_no_error_and_no_representation():
-    given = NEEDED | {"secretKey": "hunter2"}
-
-    assert "hunter2" not in refusal(read_options, **given)  # the access key is missing
-    assert "option 'secretKey' = ***: it is empty" in refusal(read_options, **NEEDED, secretKey=" ")
-    assert "hunter2" not in repr(read_options(parse_options(given | {"accessKey": "alice"})))
-
-
-def test_the_documentation_holds_every_option_and_its_default():
-    text = describe_options()
-
-    assert [option.name for option in OPTIONS if f"| `{option.name}` |" not in text] == []
-    assert "| earliest |" in text
-    assert {option.where for option in OPTIONS} >= {Where.BOTH, Where.READ, Where.SPARK}
 
 
 def test_defaults_are_values_of_their_options():

@@ -40,11 +40,8 @@ def test_times_are_read_as_spark_reads_them(text, seconds):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        pytest.param({"pollInterval": "soon"}, "option 'pollInterval' = 'soon'", id="no-time"),
         pytest.param({"pollInterval": "-1s"}, "it is no time", id="negative"),
         pytest.param({"maxOffsetsPerTrigger": "0"}, "want 1 or more, got 0", id="zero"),
-        pytest.param({"endingOffsets": "earliest"}, "such a stream reads nothing", id="end-at-earliest"),
-        pytest.param({"sendTimeoutMs": "5"}, "for writes only", id="write"),
         pytest.param({"commitOffsetsToGroup": "true"}, "needs option 'group'", id="no-group"),
         pytest.param({"maxTriggerDelay": "1m"}, "needs option 'minOffsetsPerTrigger'", id="only-delay"),
         pytest.param(
@@ -55,7 +52,6 @@ def test_times_are_read_as_spark_reads_them(text, seconds):
         pytest.param(
             {"asMember": "1.2.3.4", "group": "g"}, "'asMember' is for batch reads only", id="member"
         ),
-        pytest.param({"maxOffsetPerTrigger": "5"}, "did you mean 'maxOffsetsPerTrigger'", id="unknown"),
     ],
 )
 def test_what_cannot_be_is_refused(given, says):

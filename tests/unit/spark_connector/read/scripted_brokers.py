@@ -9,6 +9,7 @@ from rmqtools.errors import RemotingTimeoutError, TopicNotFoundError
 from spark_connector.options.batch_limits import Limits
 from spark_connector.read.bounds import Ends
 from spark_connector.read.stored import Stored
+from spark_connector.read.stream_offsets import StreamOffsets
 from spark_connector.read.stream_planner import StreamPlanner
 from tests.support.clock import ManualClock
 
@@ -66,6 +67,14 @@ def planner_on(brokers: ScriptedBrokers, clock=None, **settings) -> StreamPlanne
     defaults: dict[str, Any] = {"limits": Limits(), "poll_interval": 1.0, "fail_on_data_loss": True}
     clock = clock or ManualClock()
     return StreamPlanner(brokers=brokers, clock=clock, wait=clock.advance, **{**defaults, **settings})
+
+
+def query_on(queues, clock=None, **given) -> tuple[ScriptedBrokers, StreamPlanner, StreamOffsets]:
+    """A new query: its brokers, its planner, and where it starts."""
+    scripted = {name: given.pop(name) for name in ("start", "sizes", "times", "ends") if name in given}
+    brokers = ScriptedBrokers(queues, **scripted)
+    planner = planner_on(brokers, clock, **given)
+    return brokers, planner, planner.initial_offset()
 
 
 def plan(planner, start, limited=True):

@@ -87,15 +87,6 @@ def test_without_new_messages_the_end_stays_the_same_text_and_brokers_are_asked_
     assert (brokers.asked, clock.monotonic() - began) == (51, 50)
 
 
-def test_an_end_includes_everything_stored_before_it_was_asked_for():
-    brokers = ScriptedBrokers({A: (0, 5)})
-    planner = planner_on(brokers)
-    planner.latest_offset()
-    brokers.queues[A] = (0, 6)
-
-    assert planner.latest_offset().next == {A: 6}
-
-
 def test_the_start_of_a_query_costs_no_wait():
     clock = ManualClock()
     brokers, began = ScriptedBrokers({A: (0, 5)}), clock.monotonic()

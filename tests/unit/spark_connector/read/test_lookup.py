@@ -4,19 +4,9 @@ import pytest
 
 from rmqtools import Admin, ClientConfig
 from rmqtools.errors import ConfigError, TopicNotFoundError
-from rmqtools.testing.fake import FakeCluster
 from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.option_table import parse_options
 from spark_connector.read.lookup import Lookup
-from spark_connector.worker import clients
-
-
-@pytest.fixture
-def cluster():
-    with FakeCluster() as cluster:
-        cluster.create_topic("orders")
-        yield cluster
-        clients._CACHE.close_all()
 
 
 def lookup_of(cluster, **given):

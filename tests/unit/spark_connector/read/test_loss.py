@@ -12,7 +12,6 @@ from spark_connector.read.loss import (
     QueueMark,
     find_losses,
     find_made_anew,
-    find_outside,
     report_losses,
     report_missing_queues,
     report_missing_topics,
@@ -20,10 +19,6 @@ from spark_connector.read.loss import (
 from spark_connector.read.stored import Stored
 
 A, B = MessageQueue("T", "a", 0), MessageQueue("T", "b", 1)
-
-
-def test_what_is_stored_is_no_loss():
-    assert find_losses({A: 0, B: 9}, Stored({A: 0, B: 9}, {A: 0, B: 9})) == []
 
 
 @pytest.mark.parametrize(
@@ -84,33 +79,12 @@ def test_a_queue_count_that_shrinks_is_no_loss_of_queues_that_were_never_filled(
     assert bool(losses) is is_loss
 
 
-def test_a_queue_that_is_no_longer_selected_is_called_so():
-    (loss,) = find_losses({A: 5}, Stored({}, {}), is_selected=lambda queue: False)
-
-    assert "T/a/0 is no longer selected by the options" in loss.text
-
-
-def test_a_queue_made_anew_goes_on_at_its_first_offset():
-    (loss,) = find_losses({A: 5}, Stored({A: 1}, {A: 9}), made_anew=[A])
-
-    assert "made anew" in loss.text
-    assert loss.go_on_at == 1
-
-
 def test_another_message_at_a_marked_offset_tells_that_the_topic_was_made_anew():
     marks = {A: QueueMark(4, 1000), B: QueueMark(7, 1000)}
 
     assert find_made_anew(marks, {A: 1000, B: 1000}) == {}
     assert find_made_anew(marks, {A: 1001, B: 1000}) == {A: QueueMark(4, 1000)}
     assert find_made_anew(marks, {}) == {}  # expired: it cannot be told
-
-
-def test_offsets_of_an_option_outside_of_the_queue_go_on_at_the_nearest():
-    stored = Stored({A: 5}, {A: 9})
-
-    assert [loss.go_on_at for loss in find_outside({A: 3}, stored, holder="offset")] == [5]
-    assert [loss.go_on_at for loss in find_outside({A: 12}, stored, holder="offset")] == [9]
-    assert [loss.go_on_at for loss in find_outside({B: 3}, stored, holder="offset")] == [None]
 
 
 def test_a_missing_topic_among_several_is_an_error_or_passed_over(caplog):
@@ -140,20 +114,6 @@ def test_a_missing_assigned_queue_is_an_error_or_passed_over():
         report_missing_queues([A, B], [B], fail=True)
     with pytest.raises(ConfigError, match="option 'assign'"):
         report_missing_queues([A], [B], fail=False)
-
-
-def test_a_gone_queue_is_certain_at_the_second_look_if_its_broker_is_up():
-    gone, loss = GoneQueues(), Loss(A, "gone")
-
-    assert gone.certain([loss], lambda: {"a"}, now=0) == []
-    assert gone.certain([loss], lambda: {"a"}, now=1) == [loss]
-
-
-def test_a_queue_of_a_broker_that_is_away_is_waited_for():
-    gone, loss = GoneQueues(), Loss(A, "gone")
-
-    assert [gone.certain([loss], set, now=now) for now in (0, 59)] == [[], []]
-    assert gone.certain([loss], set, now=60) == [loss]
 
 
 def test_other_losses_are_certain_at_once_and_brokers_are_not_asked():

@@ -17,10 +17,6 @@ def test_each_queue_with_messages_is_one_range_by_queue():
     assert plan_ranges({B: 5, A: 0, C: 7}, {B: 9, A: 3, C: 7}) == [QueueRange(A, 0, 3), QueueRange(B, 5, 9)]
 
 
-def test_nothing_to_read_is_no_range():
-    assert plan_ranges({A: 4}, {A: 4}, min_partitions=8, max_records=2) == []
-
-
 def test_max_records_cuts_evenly():
     assert plan_ranges({A: 10}, {A: 20}, max_records=4) == [
         QueueRange(A, 10, 13),

@@ -54,10 +54,6 @@ def test_small_queues_are_not_starved_by_a_large_one():
     assert share_limit(10, {A: 1_000_000, B: 1, C: 3}) == {A: 8, B: 1, C: 1}
 
 
-def test_more_queues_than_the_limit_get_one_each():
-    assert share_limit(2, {A: 5, B: 5, C: 0} | {QUEUES[3]: 5}) == {A: 1, B: 1, C: 0, QUEUES[3]: 1}
-
-
 def test_without_limits_everything_is_taken():
     assert admit({A: 7, B: 0}, Limits(), {}) == {A: 7, B: 0}
 

@@ -1,9 +1,8 @@
 """Columns: Spark's types agree with the batches', and what cannot be written is refused."""
 
-import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, IntegerType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from rmqtools.arrow import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema, select_columns
 from rmqtools.errors import ConfigError
@@ -83,36 +82,3 @@ def test_any_other_schema_is_refused(schema, says):
 
 def test_all_columns_together_may_be_written():
     check_write_schema(fields(**{name: kinds[-1] for name, kinds in WRITE_TYPES.items()}), topic=None)
-
-
-@pytest.mark.parametrize(
-    ("schema", "says"),
-    [
-        pytest.param(fields(tags=StringType()), "no column 'body'", id="no-body"),
-        pytest.param(fields(body=StringType()), "set option 'topic' or add a column 'topic'", id="no-topic"),
-        pytest.param(
-            fields(body=IntegerType()), "column 'body' is int: cast it to binary or string", id="body-type"
-        ),
-        pytest.param(
-            fields(body=StringType(), tag=StringType()), "did you mean 'tags'?", id="unknown-column"
-        ),
-        pytest.param(
-            fields(body=StringType(), keys=ArrayType(StringType())), "column 'keys' is array", id="keys-type"
-        ),
-        pytest.param(
-            fields(body=StringType(), properties=MapType(StringType(), IntegerType())),
-            "cast it to map<string,string>",
-            id="properties-type",
-        ),
-    ],
-)
-def test_rows_that_are_no_messages_are_refused_by_column(schema, says):
-    with pytest.raises(ConfigError) as refusal:
-        check_write_schema(schema, topic=None)
-
-    assert says in str(refusal.value)
-
-
-def test_the_constants_are_spark_and_arrow_of_the_same_length():
-    assert len(READ_SCHEMA) == len(MESSAGE_SCHEMA)
-    assert isinstance(MESSAGE_SCHEMA, pa.Schema)

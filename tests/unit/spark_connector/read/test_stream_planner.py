@@ -11,13 +11,19 @@ from rmqtools.errors import DataLossError, RemotingTimeoutError, TopicNotFoundEr
 from spark_connector.options.batch_limits import Limits
 from spark_connector.read.loss import QueueMark
 from spark_connector.read.stream_offsets import StreamOffsets, batch_begin
-from tests.unit.spark_connector.read.scripted_brokers import A, B, C, ScriptedBrokers, plan, planner_on
+from tests.unit.spark_connector.read.scripted_brokers import (
+    A,
+    B,
+    C,
+    ScriptedBrokers,
+    plan,
+    planner_on,
+    query_on,
+)
 
 
 def test_the_first_offset_stays_however_often_it_is_asked_for():
-    brokers = ScriptedBrokers({A: (0, 10)})
-    planner = planner_on(brokers)
-    first = planner.initial_offset()
+    brokers, planner, first = query_on({A: (0, 10)})
 
     brokers.queues[A] = (0, 15)
 
@@ -25,9 +31,7 @@ def test_the_first_offset_stays_however_often_it_is_asked_for():
 
 
 def test_a_first_batch_run_again_by_another_process_begins_where_it_did():
-    brokers = ScriptedBrokers({A: (0, 10)})
-    planner = planner_on(brokers)
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10)})
     brokers.queues[A] = (0, 15)
     end = plan(planner, start)
     brokers.queues[A] = (0, 20)
@@ -40,9 +44,7 @@ def test_a_first_batch_run_again_by_another_process_begins_where_it_did():
 
 
 def test_an_empty_first_batch_run_again_loses_nothing_afterwards():
-    brokers = ScriptedBrokers({A: (0, 10)})
-    planner = planner_on(brokers)
-    end = planner.initial_offset()
+    brokers, planner, end = query_on({A: (0, 10)})
     assert plan(planner, end) is None
     brokers.queues[A] = (0, 20)
 
@@ -52,9 +54,7 @@ def test_an_empty_first_batch_run_again_loses_nothing_afterwards():
 
 
 def test_after_a_batch_brokers_are_asked_at_once(clock):
-    brokers = ScriptedBrokers({A: (0, 10)})
-    planner = planner_on(brokers, clock, poll_interval=1000)
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10)}, clock, poll_interval=1000)
     brokers.queues[A] = (0, 15)
     end = plan(planner, start)
     brokers.queues[A] = (0, 20)
@@ -63,9 +63,7 @@ def test_after_a_batch_brokers_are_asked_at_once(clock):
 
 
 def test_new_messages_and_new_queues_are_found_after_the_poll_interval(clock):
-    brokers = ScriptedBrokers({A: (0, 10)})
-    planner = planner_on(brokers, clock)
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10)}, clock)
     assert plan(planner, start) is None
     brokers.queues |= {B: (3, 8), C: (0, 0)}
     clock.advance(1.1)
@@ -77,18 +75,16 @@ def test_new_messages_and_new_queues_are_found_after_the_poll_interval(clock):
 
 
 def test_a_new_queue_without_messages_starts_no_batch(clock):
-    brokers = ScriptedBrokers({A: (0, 10)})
-    planner = planner_on(brokers, clock)
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10)}, clock)
     brokers.queues[B] = (0, 0)
 
     assert plan(planner, start) is None
 
 
 def test_limits_hold_unless_spark_asks_for_everything():
-    brokers = ScriptedBrokers({A: (0, 1000), B: (0, 10)}, start="earliest")
-    planner = planner_on(brokers, limits=Limits(max_offsets=101))
-    start = planner.initial_offset()
+    brokers, planner, start = query_on(
+        {A: (0, 1000), B: (0, 10)}, start="earliest", limits=Limits(max_offsets=101)
+    )
 
     assert plan(planner, start, limited=True).next == {A: 100, B: 1}
     assert plan(planner_on(brokers), start, limited=False).next == {A: 1000, B: 10}
@@ -102,9 +98,7 @@ def test_a_limit_of_bytes_takes_by_observed_sizes():
 
 
 def test_a_small_batch_waits_until_there_is_enough_or_time_is_up(clock):
-    brokers = ScriptedBrokers({A: (0, 10)})
-    planner = planner_on(brokers, clock, limits=Limits(min_offsets=5, max_delay=60))
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10)}, clock, limits=Limits(min_offsets=5, max_delay=60))
     brokers.queues[A] = (0, 11)
     first = plan(planner, start)
     assert first.next == {A: 11}  # Spark runs a first batch anyway
@@ -121,9 +115,7 @@ def test_a_small_batch_waits_until_there_is_enough_or_time_is_up(clock):
 
 
 def test_an_empty_first_batch_is_the_one_that_the_next_waits_after(clock):
-    brokers = ScriptedBrokers({A: (0, 10)})
-    planner = planner_on(brokers, clock, limits=Limits(min_offsets=5, max_delay=60))
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10)}, clock, limits=Limits(min_offsets=5, max_delay=60))
     assert plan(planner, start) is None
 
     brokers.queues[A] = (0, 14)
@@ -156,20 +148,6 @@ def test_a_start_behind_what_was_frozen_is_its_end(monkeypatch):
 
     assert start.next == {A: 10}
     assert plan(planner, start) is None
-
-
-@pytest.mark.parametrize(
-    ("stored", "says"),
-    [
-        pytest.param({A: (7, 20)}, r"\[5, 7\) of T/a/0 have expired", id="expired"),
-        pytest.param({A: (0, 4)}, "ends at 4", id="shrunk"),
-    ],
-)
-def test_loss_fails_the_query_by_default(stored, says):
-    planner = planner_on(ScriptedBrokers(stored))
-
-    with pytest.raises(DataLossError, match=says):
-        plan(planner, StreamOffsets({A: 5}))
 
 
 @pytest.mark.parametrize(
@@ -254,9 +232,9 @@ def test_a_new_query_over_what_is_there_now_says_what_is_missing():
 
 
 def test_a_broker_that_is_silent_when_asked_for_sizes_is_waited_for(clock, monkeypatch):
-    brokers = ScriptedBrokers({A: (0, 100)}, start="earliest", sizes={A: 10})
-    planner = planner_on(brokers, clock, limits=Limits(max_bytes=100))
-    start = planner.initial_offset()
+    brokers, planner, start = query_on(
+        {A: (0, 100)}, clock, start="earliest", sizes={A: 10}, limits=Limits(max_bytes=100)
+    )
     clock.advance(2)
     monkeypatch.setattr(brokers, "mean_bytes", silent)
 
@@ -283,9 +261,7 @@ def test_what_is_reported_as_latest_costs_no_question():
 
 
 def test_a_query_waits_for_brokers_that_are_silent_and_gives_up_in_the_end(clock, caplog):
-    brokers = ScriptedBrokers({A: (0, 10)})
-    planner = planner_on(brokers, clock)
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10)}, clock)
     brokers.is_silent = True
 
     for _ in range(60):
@@ -298,9 +274,7 @@ def test_a_query_waits_for_brokers_that_are_silent_and_gives_up_in_the_end(clock
 
 
 def test_a_query_goes_on_when_brokers_answer_again(clock):
-    brokers = ScriptedBrokers({A: (0, 10)}, is_silent=False)
-    planner = planner_on(brokers, clock)
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10)}, clock)
     for silent in (True, False, True):
         brokers.is_silent = silent
         clock.advance(40)

@@ -4,13 +4,11 @@ import pytest
 
 from spark_connector.options.batch_limits import Limits
 from spark_connector.read.stream_offsets import StreamOffsets
-from tests.unit.spark_connector.read.scripted_brokers import A, B, ScriptedBrokers, plan, planner_on
+from tests.unit.spark_connector.read.scripted_brokers import A, B, ScriptedBrokers, plan, planner_on, query_on
 
 
 def test_an_idle_query_asks_brokers_once_per_poll_interval(clock):
-    brokers = ScriptedBrokers({A: (0, 10)})
-    planner = planner_on(brokers, clock, poll_interval=1.0)
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10)}, clock, poll_interval=1.0)
     assert plan(planner, start) is None
     asked, began = brokers.asked, clock.monotonic()
 
@@ -22,9 +20,7 @@ def test_an_idle_query_asks_brokers_once_per_poll_interval(clock):
 
 
 def test_no_new_data_is_said_of_everything_stored_before_the_question(clock):
-    brokers = ScriptedBrokers({A: (0, 10)})
-    planner = planner_on(brokers, clock, poll_interval=10.0)
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10)}, clock, poll_interval=10.0)
     assert plan(planner, start) is None
     clock.advance(1.0)
     brokers.queues[A] = (0, 11)
@@ -36,9 +32,7 @@ def test_no_new_data_is_said_of_everything_stored_before_the_question(clock):
 
 
 def test_a_source_without_data_does_not_hold_up_the_batches_of_another_source(clock):
-    brokers = ScriptedBrokers({A: (0, 10)})
-    planner = planner_on(brokers, clock, poll_interval=60.0)
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10)}, clock, poll_interval=60.0)
     began = clock.monotonic()
 
     for _ in range(3):
@@ -77,9 +71,9 @@ def test_a_run_over_what_is_there_now_never_waits(clock):
 
 
 def test_a_backlog_known_to_fill_the_next_batches_is_read_without_asking(clock):
-    brokers = ScriptedBrokers({A: (0, 10), B: (0, 10)}, start="earliest")
-    planner = planner_on(brokers, clock, limits=Limits(max_offsets=4))
-    end = planner.initial_offset()
+    brokers, planner, end = query_on(
+        {A: (0, 10), B: (0, 10)}, clock, start="earliest", limits=Limits(max_offsets=4)
+    )
     asked, sums = brokers.asked, []
 
     for _ in range(5):

@@ -9,7 +9,7 @@ from rmqtools.errors import DataLossError
 from spark_connector.options.batch_limits import Limits
 from spark_connector.read.loss import QueueMark
 from spark_connector.read.stream_offsets import StreamOffsets, batch_begin
-from tests.unit.spark_connector.read.scripted_brokers import A, B, ScriptedBrokers, plan, planner_on
+from tests.unit.spark_connector.read.scripted_brokers import A, B, ScriptedBrokers, plan, planner_on, query_on
 
 FEW = Limits(min_offsets=100, max_delay=60)
 OTHER = MessageQueue("U", "a", 0)
@@ -55,12 +55,12 @@ def test_a_topic_made_anew_is_recognised_by_a_restarted_query_before_a_row_of_it
 def test_a_topic_made_anew_is_read_from_its_beginning_on_request_and_once():
     brokers = ScriptedBrokers({A: (0, 10)}, times={A: 1000})
     start = checkpoint(brokers)
-    brokers.queues, brokers.times = {A: (0, 25)}, {A: 2000}
+    brokers.queues, brokers.times = {A: (3, 25)}, {A: 2000}
     planner = planner_on(brokers, fail_on_data_loss=False)
 
     end = plan(planner, start)
 
-    assert (batch_begin(start, end), end.next, end.marks) == ({A: 0}, {A: 25}, {A: QueueMark(24, 2024)})
+    assert (batch_begin(start, end), end.next, end.marks) == ({A: 3}, {A: 25}, {A: QueueMark(24, 2024)})
     assert plan(planner, end) is None
     assert plan(planner_on(brokers), end) is None
 
@@ -110,9 +110,7 @@ def test_a_mark_behind_the_end_of_a_shrunk_queue_is_dropped():
 
 
 def test_a_batch_of_an_earlier_run_is_not_read_from_a_topic_made_anew():
-    brokers = ScriptedBrokers({A: (0, 10)}, times={A: 1000}, start="earliest")
-    planner = planner_on(brokers)
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10)}, times={A: 1000}, start="earliest")
     end = plan(planner, start)
     assert planner.ranges(start, end) == ({A: 0}, {A: 10})
     brokers.queues, brokers.times = {A: (0, 25)}, {A: 2000}
@@ -125,9 +123,7 @@ def test_a_batch_of_an_earlier_run_is_not_read_from_a_topic_made_anew():
 
 
 def test_a_batch_of_an_earlier_run_is_read_again_where_nothing_changed():
-    brokers = ScriptedBrokers({A: (0, 10)}, start="earliest")
-    planner = planner_on(brokers)
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10)}, start="earliest")
     end = plan(planner, start)
     brokers.queues[A] = (0, 20)
 
@@ -154,9 +150,7 @@ def test_another_topic_under_an_old_checkpoint_is_read_on_request(caplog):
 
 
 def test_a_queue_count_that_shrinks_does_not_end_the_query(clock):
-    brokers = ScriptedBrokers({A: (0, 10), B: (0, 0)})
-    planner = planner_on(brokers, clock)
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10), B: (0, 0)}, clock)
     del brokers.queues[B]
 
     for _ in range(3):
@@ -165,9 +159,7 @@ def test_a_queue_count_that_shrinks_does_not_end_the_query(clock):
 
 
 def test_a_queue_that_shrinks_away_with_messages_to_be_read_ends_the_query(clock):
-    brokers = ScriptedBrokers({A: (0, 10), B: (0, 0)})
-    planner = planner_on(brokers, clock, limits=FEW)
-    start = planner.initial_offset()
+    brokers, planner, start = query_on({A: (0, 10), B: (0, 0)}, clock, limits=FEW)
     for queues in ({A: (0, 10), B: (0, 0)}, {A: (0, 10), B: (0, 3)}, {A: (0, 10)}):
         brokers.queues = queues
         clock.advance(2)

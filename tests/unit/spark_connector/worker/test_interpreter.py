@@ -25,16 +25,6 @@ def test_this_python_lacks_nothing():
     assert found.versions == {name: version(name) for name in PACKAGES}
 
 
-@pytest.mark.process
-def test_another_python_lacks_the_package(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)  # Python looks there too, as Spark's does
-
-    found = inspect_python(BARE)
-
-    assert found is not None
-    assert "rmqtools" in found.missing
-
-
 def test_a_python_that_is_not_there_or_does_not_start_is_none(tmp_path):
     broken = tmp_path / "python3"
     broken.write_text("#!/bin/sh\nexit 1\n")

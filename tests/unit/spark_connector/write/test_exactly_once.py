@@ -12,7 +12,6 @@ from rmqtools.errors import ConfigError, ExactAppendError, TopicNotFoundError
 from rmqtools.testing import FakeCluster
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.write_settings import write_options
-from spark_connector.worker import clients
 from spark_connector.write.exactly_once import check_batch_write, commit_staged, prepare
 from spark_connector.write.write_schema import for_schema
 from spark_connector.write.write_task import TaskPlace, TaskReport, write_rows
@@ -21,11 +20,9 @@ TOPIC = "orders"
 
 
 @pytest.fixture
-def cluster():
-    with FakeCluster(auto_create_topics=False) as cluster:
-        cluster.create_topic(TOPIC, queues=2)
-        yield cluster
-        clients._CACHE.close_all()
+def cluster(cluster):
+    cluster.create_topic(TOPIC, queues=2)
+    return cluster
 
 
 def texts(cluster: FakeCluster, **more: str) -> dict[str, str]:
@@ -34,6 +31,12 @@ def texts(cluster: FakeCluster, **more: str) -> dict[str, str]:
 
 def given(cluster: FakeCluster, **more: str) -> Any:
     return write_options(parse_options(texts(cluster, **more)))
+
+
+def prepared(cluster: FakeCluster, **more: str) -> Any:
+    options = given(cluster, **more)
+    prepare(options)
+    return options
 
 
 def task(options: Any, *bodies: str, query: str | None = "q", batch: int = 0) -> TaskReport:
@@ -49,8 +52,7 @@ def stored(cluster: FakeCluster) -> list[str]:
 
 
 def test_rows_of_committed_tasks_are_stored_once_and_those_of_other_attempts_never(cluster):
-    options = given(cluster)
-    prepare(options)
+    options = prepared(cluster)
     task(options, "an attempt that failed")
 
     done = commit_staged(options, [task(options, "a", "b"), task(options, "c")])
@@ -61,8 +63,7 @@ def test_rows_of_committed_tasks_are_stored_once_and_those_of_other_attempts_nev
 
 
 def test_a_micro_batch_that_spark_runs_again_is_not_stored_again(cluster):
-    options = given(cluster)
-    prepare(options)
+    options = prepared(cluster)
     for _ in range(2):
         commit_staged(options, [task(options, "a", "b")])
     commit_staged(options, [task(options, "c", batch=1)])
@@ -74,8 +75,7 @@ def test_a_job_run_again_with_its_id_is_not_stored_again_and_one_with_another_id
     warned = []
     for stamp_id in ("monday", "monday", "tuesday"):
         caplog.clear()
-        options = given(cluster, stampId=stamp_id)
-        prepare(options)
+        options = prepared(cluster, stampId=stamp_id)
         commit_staged(options, [task(options, stamp_id, query=None)])
         warned.append("stamp_id_used_before" in caplog.text)
 
@@ -85,8 +85,7 @@ def test_a_job_run_again_with_its_id_is_not_stored_again_and_one_with_another_id
 
 @pytest.mark.parametrize("bodies", [("c", "d", "e"), ("a", "c"), ("a",)])
 def test_a_job_run_again_with_other_rows_is_refused(cluster, bodies):
-    options = given(cluster, stampId="monday")
-    prepare(options)
+    options = prepared(cluster, stampId="monday")
     commit_staged(options, [task(options, "a", "b", query=None)])
 
     with pytest.raises(
@@ -98,8 +97,7 @@ def test_a_job_run_again_with_other_rows_is_refused(cluster, bodies):
 
 
 def test_a_micro_batch_is_the_same_however_its_rows_are_divided_and_ordered(cluster):
-    options = given(cluster)
-    prepare(options)
+    options = prepared(cluster)
     commit_staged(options, [task(options, "a", "b"), task(options, "c", "d")])
 
     done = commit_staged(options, [task(options, "d", "a", "c"), task(options, "b")])
@@ -110,8 +108,7 @@ def test_a_micro_batch_is_the_same_however_its_rows_are_divided_and_ordered(clus
 
 
 def test_the_first_rows_of_a_micro_batch_are_kept_if_the_option_says_so(cluster, caplog):
-    options = given(cluster, onChangedRows="keepFirst")
-    prepare(options)
+    options = prepared(cluster, onChangedRows="keepFirst")
     for body in ("a", "b"):
         commit_staged(options, [task(options, body)])
 
@@ -120,8 +117,7 @@ def test_the_first_rows_of_a_micro_batch_are_kept_if_the_option_says_so(cluster,
 
 
 def test_a_first_run_without_rows_does_not_use_up_its_id(cluster):
-    options = given(cluster, stampId="monday")
-    prepare(options)
+    options = prepared(cluster, stampId="monday")
     commit_staged(options, [task(options, query=None)])
     commit_staged(options, [task(options, "a", query=None)])
 
@@ -131,8 +127,7 @@ def test_a_first_run_without_rows_does_not_use_up_its_id(cluster):
 def test_two_targets_with_one_staging_topic_and_one_id_both_get_their_rows(cluster):
     cluster.create_topic("others", queues=2)
     for topic in (TOPIC, "others"):
-        options = given(cluster, topic=topic, stampId="monday", stagingTopic="shared")
-        prepare(options)
+        options = prepared(cluster, topic=topic, stampId="monday", stagingTopic="shared")
         commit_staged(options, [task(options, topic, query=None)])
 
     assert stored(cluster) == [TOPIC]
@@ -140,8 +135,7 @@ def test_two_targets_with_one_staging_topic_and_one_id_both_get_their_rows(clust
 
 
 def test_queries_that_write_to_one_topic_do_not_disturb_each_other(cluster):
-    options = given(cluster)
-    prepare(options)
+    options = prepared(cluster)
     for query in ("one", "other"):
         commit_staged(options, [task(options, query, query=query)])
 
@@ -153,8 +147,7 @@ def test_a_commit_without_tasks_does_nothing(cluster):
 
 
 def test_the_status_names_the_last_micro_batch(cluster):
-    options = given(cluster)
-    prepare(options)
+    options = prepared(cluster)
     commit_staged(options, [task(options, "a", "b", batch=7)])
 
     status = spark_connector.exactly_once_status(texts(cluster), query="q")
@@ -183,8 +176,7 @@ def test_the_staging_topic_gets_the_queues_that_the_target_gets_later(cluster):
     prepare(given(cluster))
     cluster.create_topic(TOPIC, queues=4)
 
-    options = given(cluster)
-    prepare(options)
+    options = prepared(cluster)
     commit_staged(options, [task(options, *map(str, range(8)))])
 
     assert stored(cluster) == list(map(str, range(8)))

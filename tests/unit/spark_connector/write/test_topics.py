@@ -4,19 +4,9 @@ import pyarrow as pa
 import pytest
 
 from rmqtools.errors import TopicNotFoundError
-from rmqtools.testing.fake import FakeCluster
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.write_settings import write_options
-from spark_connector.worker import clients
 from spark_connector.write.topics import check_topic, check_topics
-
-
-@pytest.fixture
-def cluster():
-    with FakeCluster() as cluster:
-        cluster.create_topic("orders")
-        yield cluster
-        clients._CACHE.close_all()
 
 
 def options(cluster, **given):

@@ -8,10 +8,8 @@ import pytest
 from rmqtools.arrow.schema import PROPERTIES as MAP
 from rmqtools.errors import ConfigError, MessageRejectedError
 from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.testing import FakeCluster
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.write_settings import write_options
-from spark_connector.worker import clients
 from spark_connector.write.write_task import (
     BAD_ROW_REASON,
     BAD_ROW_TOPIC,
@@ -123,13 +121,11 @@ def test_stamps_are_made_of_ids_that_come_again(place, given, stamped):
 
 
 @pytest.mark.parametrize(("faults", "retried"), [(0, []), (1, [4])])
-def test_a_task_logs_once_that_rows_needed_another_attempt(caplog, faults, retried):
-    rows = pa.record_batch({"body": pa.array([b"a", b"b", b"c", b"d"])})
-    with FakeCluster() as cluster, caplog.at_level(logging.WARNING):
-        cluster.create_topic("T", queues=1)
-        cluster.fault(code=RequestCode.SEND_BATCH_MESSAGE, times=faults, answer=ResponseCode.SYSTEM_BUSY)
-        write_rows(options(nameServer=cluster.name_server), [rows], TaskPlace("q", 0, 3, 0))
-        clients._CACHE.close_all()
+def test_a_task_logs_once_that_rows_needed_another_attempt(cluster, caplog, faults, retried):
+    cluster.fault(code=RequestCode.SEND_BATCH_MESSAGE, times=faults, answer=ResponseCode.SYSTEM_BUSY)
+
+    with caplog.at_level(logging.WARNING):
+        write(cluster, rows(b"a", b"b", b"c", b"d"))
 
     found = [record.retried for record in caplog.records if record.message.startswith("rows_retried ")]
     assert found == retried
@@ -139,12 +135,9 @@ PLACE = TaskPlace("q", 0, 3, 0)
 
 
 @pytest.fixture
-def cluster():
-    with FakeCluster() as cluster:
-        for topic in ("orders", "bad"):
-            cluster.create_topic(topic, queues=1)
-        yield cluster
-        clients._CACHE.close_all()
+def cluster(cluster):
+    cluster.create_topic("bad", queues=1)
+    return cluster
 
 
 def rows(*bodies, **columns):
