@@ -49,7 +49,7 @@ def test_the_offsets_of_an_unsubscribed_topic_are_stored_at_once(consume, send, 
 
 def test_a_condition_on_a_topic_that_is_not_there_yet_does_not_fail_the_start(consume, send, admin):
     topic, heard = f"test-{uuid.uuid4().hex[:12]}", Heard()
-    consume(topic, heard, sql="n > 1")
+    consume(topic, heard, sql="n > 1", poll_name_server_interval=0.2)
     admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1)
     send(topic, [b"x"], properties={"n": "2"})
 
