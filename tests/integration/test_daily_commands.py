@@ -1,7 +1,6 @@
 """The daily commands on real brokers, in this process: what the fake cluster answers, these answer too."""
 
 import json
-import threading
 import uuid
 
 import pytest
@@ -10,7 +9,6 @@ from typer.testing import CliRunner
 from rmqtools import (
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
-    ConsumeOrderlyStatus,
     LocalTransactionState,
     Message,
     MessageQueue,
@@ -110,36 +108,6 @@ def test_a_group_consumes_is_tracked_reset_and_deleted(run, admin, topic):
     assert group not in admin.fetch_group_list()
 
 
-@pytest.mark.slow  # in every run, on a fake cluster: unit/cli/test_group.py
-def test_a_message_that_always_fails_is_skipped_while_its_group_consumes(run, admin, topic, local_cluster):
-    group, queue, called = f"group-{topic}", MessageQueue(topic, "broker-a", 0), threading.Event()
-    seen: list[bytes] = []
-
-    def listen(messages, context):
-        seen.extend(message.body for message in messages)
-        called.set()
-        failed = messages[0].body == b"poison"
-        status = ConsumeOrderlyStatus
-        return status.SUSPEND_CURRENT_QUEUE_A_MOMENT if failed else status.SUCCESS
-
-    run("topic", "create", topic, "--queues", 1, "--broker", "broker-a")
-    config = PushConsumerConfig(
-        name_server=local_cluster.name_server,
-        group=group,
-        orderly=True,
-        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        rebalance_interval=1.0,  # a member whose offset was set takes its queue again in its next round
-    )
-    consumer = PushConsumer(config)
-    consumer.subscribe(topic, listen)
-    with consumer:
-        run("produce", topic, stdin="poison\ngood\n")
-        assert called.wait(PATIENCE)
-        run("group", "skip", group, "-t", topic, "--queue", "broker-a:0", "--offset", 0, "--yes")
-        wait_until(lambda: b"good" in seen)
-        wait_until(lambda: admin.fetch_consumer_offsets(group, topic)[queue] == 2)
-
-
 def test_a_delayed_message_is_there_with_the_time_of_its_delivery(run, topic, producer):
     run("topic", "create", topic, "--queues", 1, "--broker", "broker-a")
     sent = producer.send(Message(topic, b"later", keys="k", delay_level=18))
@@ -218,23 +186,6 @@ def test_a_broker_is_drained_and_takes_messages_again(run, admin, topic):
     assert places == {"broker-a"}
     assert undrained.startswith("broker broker-b is writable")
     assert run("health") == "healthy: 2 brokers, 2 masters\n"
-
-
-@pytest.mark.slow  # in every run, on a fake cluster: unit/cli/test_broker_drain.py
-def test_what_waits_on_a_broker_is_counted_until_it_is_there(admin, producer, topic):
-    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1, broker_names=["broker-a"])
-
-    def waits():
-        return admin.fetch_broker_backlog("broker-a", topics=[topic], groups=[])
-
-    empty, of_others = waits().ends, waits().delayed
-    producer.send(Message(topic, b"later", delay_level=3))
-    waiting = waits().delayed
-    wait_until(lambda: waits().delayed <= of_others)
-    wait_until(lambda: waits().ends == {topic: 1})
-
-    assert empty == {topic: 0}
-    assert waiting >= 1
 
 
 def test_a_half_message_waits_on_its_broker_until_it_is_decided(admin, local_cluster, topic):

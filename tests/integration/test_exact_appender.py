@@ -10,18 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from rmqtools import (
-    Admin,
-    Client,
-    ClientConfig,
-    ExactAppender,
-    MessageQueue,
-    Producer,
-    ProducerConfig,
-    QueueRange,
-)
+from rmqtools import Admin, Client, ClientConfig, MessageQueue, QueueRange
 from rmqtools.cluster import LocalCluster
-from rmqtools.errors import UnsupportedError
 from rmqtools.model.append_mark import APPEND_MARK, parse_mark
 from rmqtools.protocol.headers.group import UnlockBatchMqRequestHeader
 from rmqtools.protocol.wire.bodies import format_unlock
@@ -157,14 +147,6 @@ def test_a_killed_broker_stores_each_message_once(own_cluster):
 
     assert process.returncode == 0
     assert writers.positions() == [*range(60_000)]
-
-
-def test_an_exact_appender_through_a_proxy_is_refused(proxy, make_topic):
-    topic = make_topic(queues=1)
-    with Producer(ProducerConfig(name_server=proxy, request_timeout=PATIENT_REQUEST)) as producer:
-        appender = ExactAppender(producer, MessageQueue(topic, BROKER, 0), writer="w")
-        with pytest.raises(UnsupportedError, match="not the writer's own"):
-            appender.start()
 
 
 def test_a_real_broker_names_the_settings_that_are_refused(local_cluster, admin):

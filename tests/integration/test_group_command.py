@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from rmqtools import MessageQueue, PushConsumer, PushConsumerConfig
-from rmqtools.allocate import AllocateByPins
+from rmqtools.policy import group_check
 from tests.support.cluster_scene import wait_until
 from tests.support.command_line import rmqtools
 from tests.support.java_consumer import JavaConsumer
+from tests.support.python_consumer import PythonConsumer
 
 pytestmark = pytest.mark.broker
 
@@ -33,15 +34,13 @@ def join(local_cluster, group) -> Iterator[object]:
     with ExitStack() as stack:
 
         def join(topic: str, client_ip: str, **settings: Any) -> PushConsumer:
-            strategy = settings.pop("strategy", None)
             config = PushConsumerConfig(
                 name_server=local_cluster.name_server,
                 group=group,
                 client_ip=client_ip,
-                pin_poll_interval=0.2,
                 **settings,
             )
-            member = PushConsumer(config, strategy=strategy)
+            member = PushConsumer(config)
             member.subscribe(topic, lambda messages, context: None)
             return stack.enter_context(member)
 
@@ -83,34 +82,12 @@ def test_a_group_of_java_and_our_members_is_shown_with_owners_and_found_well(
     assert (checked.returncode, checked.stdout) == (0, f"group {group}: nothing found\n")
 
 
-@pytest.mark.slow  # findings have their tests
-def test_members_that_disagree_and_one_too_many_are_found_with_exit_code_1(
-    java_peer, local_cluster, make_topic, group, variables
-):
-    topic = make_topic(queues=1)
-    name_server = local_cluster.name_server
-    with (
-        JavaConsumer(java_peer, name_server, group, topic, "--instance", "a") as first,
-        JavaConsumer(
-            java_peer, name_server, group, topic, "--instance", "b", "--strategy", "CIRCLE"
-        ) as second,
-        JavaConsumer(java_peer, name_server, group, topic, "--instance", "c") as third,
-    ):
-        for member, count in ((first, 1), (second, 1), (third, 0)):
-            member.await_assigned(count)
-        checked = rmqtools("group", "check", group, "--json", **variables)
-
-    found = {finding["kind"]: finding["text"] for finding in json.loads(checked.stdout)}
-    assert checked.returncode == 1
-    assert third.client_id in found["member_idle"]
-    assert f"AVG_BY_CIRCLE: {second.client_id}" in found["strategies_differ"]
-
-
 def test_a_member_whose_process_hangs_leaves_open_what_is_owned_and_ends_with_3(
-    java_peer, local_cluster, make_topic, group, variables
+    local_cluster, make_topic, group, variables, monkeypatch
 ):
+    monkeypatch.setattr(group_check, "SETTLE_SECONDS", 0.5)  # it hangs on
     topic = make_topic(queues=1)
-    with JavaConsumer(java_peer, local_cluster.name_server, group, topic) as member:
+    with PythonConsumer(local_cluster.name_server, group, topic) as member:
         member.await_assigned(2)
         with member.paused():
             checked = rmqtools("group", "check", group, "--set", "request_timeout=1", **variables)
@@ -145,32 +122,7 @@ def test_allocate_shows_what_would_move(make_topic, group, join, variables):
     assert "0 queues would move" in same.stdout
 
 
-def test_a_pin_moves_all_queues_and_clearing_it_moves_them_back(make_topic, admin, group, join, variables):
-    topic = make_topic(queues=2)
-    strategy = AllocateByPins(when_absent="nobody")
-    first, second = (join(topic, f"127.0.0.{number}", strategy=strategy) for number in (6, 7))
-    wait_until(lambda: len(owned(first, topic)) == len(owned(second, topic)) == 2)
-    pin = ("pin", "set", "-g", group, "--ip", "127.0.0.7", "--when-absent", "nobody", "--for", "30m")
-
-    refused = rmqtools(*pin, **variables)
-    pinned = rmqtools(*pin, "--allowed-groups", "group-*", **variables)
-    wait_until(lambda: (len(owned(first, topic)), len(owned(second, topic))) == (0, 4))
-    checked = rmqtools("group", "check", group, "--within", "10", **variables)
-    would = rmqtools(
-        "allocate", "-t", topic, "-g", group, "-s", "PINS", "-o", "when_absent=nobody", **variables
-    )
-    cleared = rmqtools("pin", "clear", "-g", group, **variables)
-    wait_until(lambda: (len(owned(first, topic)), len(owned(second, topic))) == (2, 2))
-
-    assert (refused.returncode, pinned.returncode, cleared.returncode) == (1, 0, 0), pinned.stderr
-    assert "it is not among the allowed groups (none)" in refused.stderr
-    assert "(version 1)" in pinned.stdout
-    assert checked.stdout == f"group {group}: nothing found\n"
-    assert "0 queues would move" in would.stdout
-    assert admin.fetch_pins(group).version == 2
-
-
-@pytest.mark.slow  # so are broadcasting groups
+@pytest.mark.slow  # obstacles have their unit tests
 def test_a_group_of_java_members_is_not_pinned_unless_forced(
     java_peer, local_cluster, make_topic, admin, group, variables
 ):
@@ -192,24 +144,11 @@ def test_a_group_of_java_members_is_not_pinned_unless_forced(
     admin.clear_pins(group)
 
 
-def test_a_broadcasting_group_is_not_pinned(make_topic, group, java_peer, local_cluster, variables):
-    topic = make_topic(queues=1)
-    with JavaConsumer(java_peer, local_cluster.name_server, group, topic, "--broadcasting") as member:
-        member.await_assigned(2)
-        ip = member.client_id.split("@")[0]
-        refused = rmqtools(
-            "pin",
-            "set",
-            "-g",
-            group,
-            "--ip",
-            ip,
-            "--when-absent",
-            "nobody",
-            "--allowed-groups",
-            "*",
-            **variables,
-        )
+def test_a_broadcasting_group_is_not_pinned(make_topic, group, join, variables):
+    join(make_topic(queues=1), "127.0.0.9", message_model="BROADCASTING")
+
+    pin = ("pin", "set", "-g", group, "--when-absent", "nobody", "--allowed-groups", "*")
+    refused = rmqtools(*pin, "--ip", "127.0.0.9", **variables)
 
     assert refused.returncode == 1
     assert "the group is broadcasting" in refused.stderr

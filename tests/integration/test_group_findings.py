@@ -6,7 +6,6 @@ import os
 import signal
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from threading import Event
@@ -29,8 +28,7 @@ from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.group import GroupLimits
 from rmqtools.version import __version__
 from tests.support.cluster_scene import pid_of, wait_until
-from tests.support.command_line import rmqtools, rmqtools_program
-from tests.support.java_consumer import JavaConsumer
+from tests.support.command_line import rmqtools
 from tests.support.patience import PATIENCE
 from tests.support.python_consumer import PythonConsumer
 from tests.support.reading import await_readable
@@ -83,15 +81,6 @@ def fetches_nothing(admin: Admin, group: str, topic: str) -> bool:
     states = [(queue.topic, state) for one in view.members for queue, state in one.states.items()]
     pulls = [state.last_pull_timestamp for name, state in states if name == topic]
     return bool(pulls) and view.now_ms - max(pulls) > 6000  # a broker looks at held pulls every 5 s
-
-
-def consumes_nothing(admin: Admin, group: str, topic: str, *, seconds: float) -> bool:
-    """Whether a member has consumed one message, and for some time no other one."""
-    view = admin.fetch_group(group)
-    states = [(queue, state) for one in view.members for queue, state in one.states.items()]
-    times = [state.last_consume_timestamp for queue, state in states if queue.topic == topic]
-    consumed = sum(each.consumer_offset or 0 for queue, each in view.progress.items() if queue.topic == topic)
-    return consumed == 1 and view.now_ms - max(times) > seconds * 1000
 
 
 def owners(*members: PushConsumer, topic: str) -> list[MessageQueue]:
@@ -161,34 +150,6 @@ def test_a_listener_that_never_returns_is_found_and_all_commands_say_the_same_la
     assert (sum(queue["lag"] for queue in shown["queues"]), look["lag"]) == (20, 20)
 
 
-def test_a_message_after_a_quiet_time_blocks_its_queue_only_once_it_is_old_itself(
-    make_topic, admin, group, join, producer
-):
-    topic = make_topic(queues=1)
-    end, limits = Event(), GroupLimits(listener=3, fetch=60)
-
-    def listen(messages: Any, context: object) -> None:
-        if messages[0].body == b"slow":
-            end.wait(PATIENCE)
-
-    def fetched() -> bool:
-        return any(each.fetched for one in admin.fetch_group(group).members for each in one.states.values())
-
-    try:
-        join(topic, listen)
-        producer.send(Message(topic, b"first"))
-        wait_until(lambda: consumes_nothing(admin, group, topic, seconds=4))
-        producer.send(Message(topic, b"slow"))
-        wait_until(fetched)
-        early = found(admin, group, limits)
-        # the call's own time may be found first: then it names the queue
-        wait_until(lambda: found(admin, group, limits).keys() & {"queue_blocked", "listener_slow"})
-    finally:
-        end.set()
-
-    assert early == {}
-
-
 def test_a_member_that_fails_is_found_with_its_last_error(make_topic, admin, group, join, producer):
     topic = make_topic(queues=1)
 
@@ -241,13 +202,6 @@ def test_retry_queues_that_no_route_shows_are_found_and_the_call_that_makes_them
 
     assert "1 queues to read and 4 to write on broker-a" in text
     wait_until(lambda: "retry_queues_unreadable" not in found(admin, group))
-
-
-def test_an_offset_beyond_the_end_of_its_queue(make_topic, admin, group, join):
-    topic = make_topic(queues=1)
-    admin.update_consumer_offset(group, MessageQueue(topic, "broker-a", 0), 1000)
-
-    assert "offset 1000 of queue" in await_finding(admin, group, "offset_beyond_end")
 
 
 class ClockSetBack:
@@ -330,39 +284,6 @@ def test_a_member_that_a_broker_lists_again_after_it_stood_still_keeps_all_queue
     assert owners(member, topic=topic) == every
 
 
-@pytest.mark.slow  # in every run, with a scripted broker: unit/cli/test_group.py, unit/engine/admin
-def test_a_broker_that_stands_still_is_named_by_every_command_and_the_rest_is_shown(
-    make_topic, admin, group, join, producer, local_cluster
-):
-    topic = make_topic(queues=1)
-    join(topic)
-    await_readable(admin, [producer.send(Message(topic, b"x"), queue=MessageQueue(topic, "broker-a", 0))])
-    commands = {
-        ("group", "list"): (group, 3),
-        ("group", "show", group): (topic, 3),
-        ("topic", "list", "--stats"): (topic, 3),
-        ("topic", "describe", topic): (topic, 3),
-        ("message", "get", topic, "--key", "none"): ("", 3),
-        ("broker", "status"): ("broker-a", 0),
-        ("health",): ("broker-b", 1),
-    }
-    hung = pid_of(local_cluster, "broker-b")
-    os.kill(hung, signal.SIGSTOP)
-    try:
-        with ThreadPoolExecutor() as pool:
-            shown = list(
-                pool.map(lambda one: rmqtools_program(*one, NAMESRV_ADDR=local_cluster.name_server), commands)
-            )
-    finally:
-        os.kill(hung, signal.SIGCONT)
-        local_cluster.await_server("broker-b")
-
-    for (command, (known, code)), one in zip(commands.items(), shown, strict=True):
-        assert one.returncode == code, (command, one.stdout, one.stderr)
-        assert known in one.stdout, (command, one.stdout, one.stderr)
-        assert "broker-b" in one.stdout + one.stderr, command
-
-
 def test_the_stacks_of_a_member_show_its_listener_and_the_tasks_of_its_loop(
     make_topic, admin, group, join, producer, local_cluster
 ):
@@ -384,14 +305,3 @@ def test_the_stacks_of_a_member_show_its_listener_and_the_tasks_of_its_loop(
     assert f"member {member.client_id} of group {group}: PYTHON V5_5_0" in shown.stdout
     assert "in never_returns" in shown.stdout
     assert "  task\n" in shown.stdout
-
-
-def test_a_member_in_java_shows_the_stacks_of_its_threads(make_topic, admin, group, java_peer, local_cluster):
-    topic = make_topic(queues=1)
-    with JavaConsumer(java_peer, local_cluster.name_server, group, topic) as member:
-        member.await_assigned(2)
-        wait_until(lambda: admin.fetch_consumer_ids(group) == [member.client_id])
-        stacks = admin.fetch_running_info(group, member.client_id, stacks=True).jstack or ""
-
-    assert "TID:" in stacks
-    assert "org.apache.rocketmq" in stacks

@@ -196,40 +196,46 @@ def test_up_in_the_foreground_has_what_was_asked_for_until_it_is_stopped(scene: 
     assert leftovers(scene.directory) == []
 
 
-def test_all_brokers_answer_as_soon_as_the_block_is_entered() -> None:
-    with LocalCluster(brokers=2) as cluster, Admin(_config(cluster)) as admin:
-        directory, served = cluster.directory, cluster.broker_addrs
-        known = admin.fetch_cluster_info().broker_addr_table
-        addresses = {name: broker.broker_addrs[0] for name, broker in known.items()}
+@dataclass(frozen=True)
+class Ended:
+    """What was seen of a cluster while it ran."""
 
-    assert addresses == served
-    assert leftovers(directory) == []
-    assert not directory.exists()
+    directory: Path
+    served: dict[str, str]
+    known: dict[str, str]
+    log: str
 
 
 @pytest.fixture(scope="module")
-def log_with_settings() -> str:
-    """The log of a broker with settings of the user's own."""
-    with LocalCluster(broker_settings={"maxMessageSize": "1234567"}, timer_wheel=True) as cluster:
-        return cluster.servers[1].log.read_text()
+def ended() -> Ended:
+    """A cluster of two brokers with settings of the user's own, after its block."""
+    settings = {"maxMessageSize": "1234567"}
+    with (
+        LocalCluster(brokers=2, broker_settings=settings, timer_wheel=True) as cluster,
+        Admin(_config(cluster)) as admin,
+    ):
+        known = admin.fetch_cluster_info().broker_addr_table
+        addresses = {name: broker.broker_addrs[0] for name, broker in known.items()}
+        return Ended(cluster.directory, cluster.broker_addrs, addresses, cluster.servers[1].log.read_text())
 
 
-def test_broker_settings_and_the_timer_wheel_reach_the_broker(log_with_settings: str) -> None:
-    assert "maxMessageSize=1234567" in log_with_settings
-    assert "timerWheelEnable=true" in log_with_settings
+def test_all_brokers_answer_as_soon_as_the_block_is_entered(ended: Ended) -> None:
+    assert ended.known == ended.served
+    assert ended.served.keys() == {"broker-a", "broker-b"}
 
 
-def test_a_broker_registers_at_once_and_not_at_its_second_try_after_10_seconds(
-    log_with_settings: str,
-) -> None:
-    assert registered_after(log_with_settings) < timedelta(seconds=9)
+def test_nothing_is_left_of_a_cluster_after_its_block(ended: Ended) -> None:
+    assert leftovers(ended.directory) == []
+    assert not ended.directory.exists()
 
 
-@pytest.mark.slow
-def test_a_broker_registers_at_once_whenever_it_is_started() -> None:
-    for _ in range(2):
-        with LocalCluster() as cluster:
-            assert registered_after(cluster.servers[1].log.read_text()) < timedelta(seconds=9)
+def test_broker_settings_and_the_timer_wheel_reach_the_broker(ended: Ended) -> None:
+    assert "maxMessageSize=1234567" in ended.log
+    assert "timerWheelEnable=true" in ended.log
+
+
+def test_a_broker_registers_at_once_and_not_at_its_second_try_after_10_seconds(ended: Ended) -> None:
+    assert registered_after(ended.log) < timedelta(seconds=9)
 
 
 def registered_after(log: str) -> timedelta:

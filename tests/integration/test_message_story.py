@@ -1,6 +1,5 @@
 """``rmqtools message story`` on a real group of Java's members and ours."""
 
-import json
 import uuid
 from collections import Counter
 from contextlib import ExitStack
@@ -11,7 +10,6 @@ import pytest
 from rmqtools import Message, Producer, ProducerConfig
 from rmqtools.model.message_story import MessageStory
 from tests.support.cluster_scene import wait_until
-from tests.support.command_line import rmqtools
 from tests.support.java_consumer import JavaConsumer
 from tests.support.patience import PATIENT_REQUEST
 from tests.support.python_consumer import PythonConsumer
@@ -101,38 +99,6 @@ def test_the_stories_of_a_mixed_group_have_each_logged_delivery_with_its_member_
     assert {(story.sendings[0].group, len(story.stored)) for story in stories} == {("shop", 1)}
 
 
-def test_a_message_is_told_from_its_birth_to_the_dead_letters_as_text_json_and_picture(
-    java_peer, local_cluster, admin, make_topic, tmp_path
-):
-    topic, traces, group = make_topic(queues=1), make_topic(queues=1), f"group-{uuid.uuid4().hex[:12]}"
-    servers, variables = local_cluster.name_server, {"NAMESRV_ADDR": local_cluster.name_server}
-    with Producer(shop(servers, traces)) as producer:
-        sent = producer.send(Message(topic, b"body", keys="order-17"))
-    options = ("--print", "--fail", "2", "--max-reconsume", "1", "--trace", traces, "--instance", "DEFAULT")
-    with JavaConsumer(java_peer, servers, group, topic, *options) as member:
-        wait_until(lambda: stories(admin, "order-17", traces, dead=1, calls=2))
-        picture = tmp_path / "story.svg"
-        command = ("message", "story", "order-17", "--trace-topic", traces)
-        text = rmqtools(*command, "--plot", str(picture), **variables).stdout
-        (story,) = json.loads(rmqtools(*command, "--json", **variables).stdout)
-
-    kinds = [event["kind"] for event in story["events"]]
-    order = ["born", "stored", "delivered", "retry", "dead letter"]  # clocks of one machine
-    assert sorted(kinds) == sorted([*order, "sent", "sent back", "delivered"])
-    assert sorted(order, key=kinds.index) == order
-    (told,) = story["groups"]
-    assert [(one["client"]["name"], one["result"], one["reconsume_times"]) for one in told["deliveries"]] == [
-        (member.client_id, "failed", 0),
-        (member.client_id, "failed", 1),
-    ]
-    assert told["retries"][0]["delay_seconds"] > 0.9  # delay level 1 is a second
-    assert [copy["topic"] for copy in told["dead_letters"]] == [f"%DLQ%{group}"]
-    assert (story["msg_id"], story["sendings"][0]["group"]) == (sent.msg_id, "shop")
-    for shown in ("dead letter", "failed after", member.client_id, "delay level 1", "BY ITS OFFSET"):
-        assert shown in text
-    assert picture.read_text().startswith("<?xml")
-
-
 def test_what_members_do_not_record_is_said_to_be_not_known(local_cluster, producer, admin, make_topic):
     topic, traces, group = make_topic(queues=1), make_topic(queues=1), f"group-{uuid.uuid4().hex[:12]}"
     sent = producer.send(Message(topic, b"body"))
@@ -147,12 +113,3 @@ def test_what_members_do_not_record_is_said_to_be_not_known(local_cluster, produ
         "the send, its duration and attempts: no trace record of its producer (enable_trace)",
         f"group {group}, who got it, when, with which result: no trace records of its members (enable_trace)",
     ]
-
-
-def stories(admin, key: str, traces: str, *, dead: int, calls: int) -> bool:
-    """Return whether a message has so many dead letters and deliveries with a result."""
-    groups = [
-        group for story in admin.fetch_message_stories(key, trace_topic=traces) for group in story.groups
-    ]
-    ended = [one for group in groups for one in group.deliveries if one.result is not None]
-    return (sum(len(group.dead_letters) for group in groups), len(ended)) == (dead, calls)

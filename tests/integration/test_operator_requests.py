@@ -13,21 +13,17 @@ import pytest
 
 from rmqtools import (
     Admin,
-    ClientConfig,
     ConsumeContext,
     ConsumeFromWhere,
     Message,
     MessageExt,
     MessageQueue,
-    Producer,
-    ProducerConfig,
     PullConsumer,
     PullConsumerConfig,
     PushConsumer,
     PushConsumerConfig,
 )
 from rmqtools.allocate import strategy_of
-from rmqtools.cluster import LocalCluster
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE
 from tests.support.reading import await_readable
@@ -44,10 +40,7 @@ def group() -> str:
 
 @pytest.fixture
 def filled(make_topic, producer, admin) -> str:
-    return fill(make_topic(queues=1), producer, admin)
-
-
-def fill(topic: str, producer: Producer, admin: Admin) -> str:
+    topic = make_topic(queues=1)
     results = [producer.send(Message(topic, b"%d" % number)) for number in range(COUNT)]
     await_readable(admin, results)
     return topic
@@ -143,19 +136,6 @@ def topic_queues(consumer: PushConsumer, topic: str) -> list[MessageQueue]:
     return [queue for queue in consumer.queues if queue.topic == topic]
 
 
-@pytest.mark.slow  # our own reset asks for the same
-def test_mqadmin_resets_a_live_group_and_everything_comes_again(mqadmin, local_cluster, group, filled, admin):
-    heard = Heard()
-    with member(local_cluster.name_server, group, filled, heard):
-        wait_until(lambda: committed(admin, group, filled) == COUNT)
-        shown = mqadmin.run("resetOffsetByTime", "-g", group, "-t", filled, "-s", "0")
-        wait_until(heard.all(2))
-        wait_until(lambda: committed(admin, group, filled) == COUNT)
-
-    assert "#offset" in shown
-    assert set(heard.bodies.values()) == {2}
-
-
 @pytest.mark.slow  # other commands of mqadmin run in make test
 def test_mqadmin_lets_a_member_consume_one_message_once_more(mqadmin, local_cluster, group, filled, producer):
     heard = Heard()
@@ -171,24 +151,30 @@ def test_mqadmin_lets_a_member_consume_one_message_once_more(mqadmin, local_clus
     assert "consumeResult=CR_SUCCESS" in shown
 
 
-def test_a_broker_that_leaves_resets_to_its_members_is_obeyed(group):
-    settings = {"useServerSideResetOffset": "false"}
+@pytest.fixture
+def leaves_resets(admin, local_cluster) -> Iterator[None]:
+    """Brokers that leave resets of offsets to the members, as those before 5.0 do."""
+
+    def set_server_side_resets(value: str) -> None:
+        for addr in local_cluster.broker_addrs.values():
+            admin.update_broker_config(addr, {"useServerSideResetOffset": value})
+
+    set_server_side_resets("false")
+    yield
+    set_server_side_resets("true")
+
+
+def test_a_broker_that_leaves_resets_to_its_members_is_obeyed(
+    leaves_resets, local_cluster, group, filled, admin
+):
     heard = Heard()
-    with LocalCluster(broker_settings=settings) as cluster, Admin(plain(cluster)) as admin:
-        admin.create_topic("old", read_queue_nums=2, write_queue_nums=2)
-        with Producer(ProducerConfig(name_server=cluster.name_server, group="p")) as producer:
-            fill("old", producer, admin)
-        with member(cluster.name_server, group, "old", heard):
-            wait_until(lambda: committed(admin, group, "old") == COUNT)
-            admin.reset_offsets(group, "old", 0)
-            wait_until(heard.all(2))
-            wait_until(lambda: committed(admin, group, "old") == COUNT)
+    with member(local_cluster.name_server, group, filled, heard):
+        wait_until(lambda: committed(admin, group, filled) == COUNT)
+        admin.reset_offsets(group, filled, 0)
+        wait_until(heard.all(2))
+        wait_until(lambda: committed(admin, group, filled) == COUNT)
 
     assert set(heard.bodies.values()) == {2}
-
-
-def plain(cluster: LocalCluster) -> ClientConfig:
-    return ClientConfig(name_server=cluster.name_server)
 
 
 def test_our_admin_sees_a_member_with_queues_strategy_and_rates(local_cluster, group, filled, admin):

@@ -1,6 +1,5 @@
 """One machine gets all messages of a group: pins set and cleared while members on four addresses consume."""
 
-import json
 import subprocess
 import threading
 import time
@@ -25,7 +24,6 @@ from rmqtools import (
 from rmqtools.allocate import AllocateByPins
 from tests.support.cluster_scene import wait_until
 from tests.support.command_line import rmqtools
-from tests.support.java_consumer import JavaConsumer
 
 pytestmark = pytest.mark.broker
 
@@ -85,6 +83,7 @@ class PinnedGroup:
             name_server=self.name_server,
             group=self.name,
             client_ip=ip,
+            pin_poll_interval=0.2,
             consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         )
         member = PushConsumer(settings, strategy=AllocateByPins(when_absent=when_absent))
@@ -121,37 +120,6 @@ def test_only_the_pinned_machine_consumes_until_the_pin_is_cleared(make_group, p
         group.await_shares(2, 2, 2, 2)
 
 
-@pytest.mark.slow  # the strategy's tests have it
-def test_while_the_pinned_machine_is_away_nobody_gets_its_messages_and_the_check_says_so(
-    make_group, producer
-):
-    with make_group("nobody") as group:
-        group.pin("--ip", "127.0.0.12", "--when-absent", "nobody")
-        group.await_shares(0, 8, 0, 0)
-        group.members["127.0.0.12"].close()
-        producer.send_many([Message(group.topic, b"%d" % number) for number in range(100)])
-        group.await_shares(0, 0, 0, 0)
-
-        checked = group.command("group", "check", group.name)
-
-        assert checked.returncode == 1, checked.stdout + checked.stderr
-        assert "127.0.0.12" in checked.stdout
-        assert group.consumed.total() == 0
-
-
-@pytest.mark.slow
-def test_while_the_pinned_machine_is_away_everybody_shares_if_the_pin_says_so(make_group, producer):
-    with make_group("nobody") as group:
-        group.pin("--ip", "127.0.0.12", "--when-absent", "everybody")
-        group.await_shares(0, 8, 0, 0)
-        group.members["127.0.0.12"].close()
-        wait_until(lambda: sorted(group.shares.values()) == [0, 2, 3, 3], seconds=FOLLOWED_WITHIN)
-        producer.send_many([Message(group.topic, b"%d" % number) for number in range(100)])
-
-        wait_until(lambda: group.consumed.total() == 100)
-        assert group.consumed["127.0.0.12"] == 0
-
-
 @pytest.mark.slow
 def test_a_pin_ends_by_itself(make_group):
     with make_group("nobody") as group:
@@ -173,22 +141,6 @@ def test_addresses_that_no_member_has_and_groups_that_are_not_allowed_are_refuse
         assert all(member.client_id in unknown.stderr for member in group.members.values())
         assert "allowed" in other.stderr
         group.await_shares(2, 2, 2, 2)
-
-
-@pytest.mark.slow  # obstacles have their unit tests
-def test_a_java_member_forbids_a_pin_and_a_forced_one_is_reported(make_group, java_peer):
-    with make_group("nobody") as group, JavaConsumer(java_peer, group.name_server, group.name, group.topic):
-        refused = group.pin("--ip", "127.0.0.12", "--when-absent", "nobody")
-        assert refused.returncode == 1
-        assert "JAVA" in refused.stderr.upper()
-
-        assert group.pin("--ip", "127.0.0.12", "--when-absent", "nobody", "--force").returncode == 0
-        wait_until(lambda: group.shares["127.0.0.12"] == 8, seconds=FOLLOWED_WITHIN)
-        checked = group.command("group", "check", group.name, "--json")
-
-        assert checked.returncode == 1
-        found = {finding["kind"] for finding in json.loads(checked.stdout)}
-        assert {"queue_owned_twice", "strategies_differ"} <= found
 
 
 def test_a_newcomer_knows_the_pin_before_it_takes_a_queue(make_group):

@@ -264,7 +264,7 @@ def test_a_failed_message_of_a_popped_batch_comes_again_alone(cluster, admin, gr
     assert heard.tries[b"1"] == [0, 1]
 
 
-@pytest.mark.slow  # in every run: test_message_story.py, with pulled messages
+@pytest.mark.slow  # in every run, with pulled messages: behaviour/test_consumer_traces.py
 def test_deliveries_of_popped_messages_are_traced(cluster, admin, producer, group, topic):
     heard, traces = Heard(b"m-0"), f"traces-{uuid.uuid4().hex[:12]}"
     admin.create_topic(traces, read_queue_nums=1, write_queue_nums=1)

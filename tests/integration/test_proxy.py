@@ -14,15 +14,19 @@ from rmqtools import (
     ConsumeContext,
     ConsumeFromWhere,
     ConsumeOrderlyStatus,
+    ExactAppender,
     Message,
     MessageExt,
     MessageModel,
+    MessageQueue,
     Producer,
     ProducerConfig,
     PullConsumer,
     PullConsumerConfig,
     PushConsumer,
     PushConsumerConfig,
+    SimpleConsumer,
+    SimpleConsumerConfig,
     TransactionProducer,
 )
 from rmqtools.allocate import AllocateByPins
@@ -315,6 +319,21 @@ def test_consumers_that_need_more_than_a_proxy_are_refused_at_their_start(
 def test_requests_that_want_a_reply_are_refused(sender, make_topic):
     with pytest.raises(UnsupportedError, match=re.escape(REQUEST_REPLY.name)):
         sender.request(Message(make_topic(queues=1), b"x"))
+
+
+def test_a_simple_consumer_is_refused_at_its_start(proxy, make_topic):
+    consumer = SimpleConsumer(SimpleConsumerConfig(name_server=proxy, group=new_group()))
+    consumer.subscribe(make_topic(queues=1))
+
+    with pytest.raises(UnsupportedError, match=r"SimpleConsumer.*proxy.*PushConsumer"):
+        consumer.start()
+
+
+def test_an_exact_appender_is_refused_at_its_start(sender, make_topic):
+    appender = ExactAppender(sender, MessageQueue(make_topic(queues=1), "broker-a", 0), writer="w")
+
+    with pytest.raises(UnsupportedError, match="not the writer's own"):
+        appender.start()
 
 
 @pytest.mark.slow

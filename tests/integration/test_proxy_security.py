@@ -24,7 +24,7 @@ from tests.support.listening import Heard, new_group, numbers
 from tests.support.proxy import running_proxy
 from tests.support.reading import await_messages
 
-pytestmark = [pytest.mark.broker, pytest.mark.slow]  # test_proxy.py and test_security.py, each alone
+pytestmark = [pytest.mark.broker, pytest.mark.slow]  # test_proxy.py and test_security_matrix.py, each alone
 
 TOPIC = "guarded"
 

@@ -5,10 +5,9 @@ import sys
 
 import pytest
 
-from rmqtools import ConsumeFromWhere, PullConsumer, PullConsumerConfig
 from rmqtools.engine.group.local_offset_store import LocalFileOffsetStore
 from tests.support.cluster_scene import wait_until
-from tests.support.listening import Heard, committed, new_group, numbers
+from tests.support.listening import Heard, new_group, numbers
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.broker
@@ -60,27 +59,3 @@ def test_a_broadcasting_consumer_that_is_closed_at_exit_stores_its_offsets(
 
     assert (first.stdout, first.stderr, first.returncode) == ("8\n", "", 0)
     assert list(LocalFileOffsetStore(path).noted().values()) == [8]
-
-
-def test_a_topic_that_is_unsubscribed_and_subscribed_again_brings_nothing_again(
-    local_cluster, admin, send, make_topic
-):
-    topic, group = make_topic(), new_group()
-    send(topic, numbers(128))
-    config = PullConsumerConfig(
-        name_server=local_cluster.name_server,
-        group=group,
-        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        auto_commit_interval=3600.0,
-    )
-    with PullConsumer(config) as consumer:
-        consumer.subscribe(topic)
-        got = 0
-        while got < 128:
-            got += len(consumer.poll(20, 128))
-        assert consumer.poll(0) == []
-        consumer.unsubscribe(topic)
-        consumer.subscribe(topic)
-        wait_until(lambda: len(consumer.queues) == 8)
-        again = consumer.poll(2, 1000)
-    assert (len(again), committed(admin, group, topic)) == (0, 128)

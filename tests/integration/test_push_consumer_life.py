@@ -1,6 +1,5 @@
 """Push consumers on real brokers: closing, beginning, changing topics, broadcasting, answering requests."""
 
-import threading
 import uuid
 from functools import partial
 
@@ -8,7 +7,6 @@ import pytest
 
 from rmqtools import (
     ConsumeConcurrentlyStatus,
-    ConsumeFromWhere,
     Message,
     Producer,
     ProducerConfig,
@@ -21,43 +19,6 @@ from tests.support.listening import Heard, committed, new_group, numbers
 pytestmark = pytest.mark.broker
 
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
-
-
-@pytest.mark.parametrize("orderly", [False, True], ids=["concurrently", "orderly"])
-def test_closing_waits_for_listeners_and_after_a_restart_nothing_is_missing_or_comes_twice(
-    consume, send, make_topic, orderly
-):
-    begun = threading.Event()
-
-    def slowly(messages, context):
-        begun.set()
-        threading.Event().wait(0.02)
-
-    topic, group, first, second = make_topic(), new_group(), Heard(slowly), Heard()
-    send(topic, numbers(200))
-    consumer = consume(topic, first, group=group, orderly=orderly, consume_threads=3)
-    assert begun.wait(20)
-    consumer.close()
-    assert 0 < len(first.messages) < 200
-
-    consume(topic, second, group=group, orderly=orderly)
-    second.wait(200 - len(first.messages))
-    assert sorted(first.bodies + second.bodies, key=int) == numbers(200)
-
-
-# where to begin
-
-
-@pytest.mark.parametrize("consume_from", list(ConsumeFromWhere))
-def test_a_group_without_offsets_begins_a_young_queue_at_its_first_message(
-    consume, send, make_topic, consume_from
-):
-    """As with the Java client: while its first message is in the broker's memory, the broker answers 0."""
-    topic, heard = make_topic(), Heard()
-    send(topic, numbers(3))
-    consume(topic, heard, consume_from=consume_from)
-
-    heard.wait(3)
 
 
 def test_topics_come_and_go_while_the_consumer_runs(consume, send, make_topic, admin):
@@ -86,18 +47,9 @@ def test_the_offsets_of_an_unsubscribed_topic_are_stored_at_once(consume, send, 
     wait_until(lambda: committed(admin, group, topic) == 10)
 
 
-def test_a_topic_that_is_made_after_the_start_is_heard(consume, send, admin):
-    topic, heard = f"test-{uuid.uuid4().hex[:12]}", Heard()
-    consume(topic, heard)
-    admin.create_topic(topic, read_queue_nums=2, write_queue_nums=2)
-    send(topic, numbers(10))
-
-    assert sorted(message.body for message in heard.wait(10)) == numbers(10)
-
-
 def test_a_condition_on_a_topic_that_is_not_there_yet_does_not_fail_the_start(consume, send, admin):
     topic, heard = f"test-{uuid.uuid4().hex[:12]}", Heard()
-    consume(topic, heard, sql="n > 1")
+    consume(topic, heard, sql="n > 1", poll_name_server_interval=0.2)
     admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1)
     send(topic, [b"x"], properties={"n": "2"})
 

@@ -84,7 +84,9 @@ def test_while_the_name_server_is_away_consuming_goes_on_and_new_topics_are_foun
     own_cluster, sending
 ):
     heard, late = Heard(), Heard()
-    config = PushConsumerConfig(name_server=own_cluster.name_server, group="no-name-server")
+    config = PushConsumerConfig(
+        name_server=own_cluster.name_server, group="no-name-server", poll_name_server_interval=0.5
+    )
     consumer = PushConsumer(config)
     consumer.subscribe(TOPIC, heard)
     with consumer:

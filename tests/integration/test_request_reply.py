@@ -1,4 +1,4 @@
-"""Requests over topics and their replies, through real brokers."""
+"""Requests over topics and their replies, through real brokers; some with the official Java client."""
 
 import asyncio
 import threading
@@ -19,6 +19,7 @@ from rmqtools import (
     create_reply,
 )
 from rmqtools.errors import MessageRejectedError, RemotingTimeoutError
+from tests.support.cluster_scene import wait_until
 from tests.support.reading import read_all
 from tests.support.transactions import in_thread
 
@@ -122,18 +123,6 @@ def test_without_an_answer_the_request_times_out_and_names_the_correlation_id(pr
     assert request.properties["TTL"] == "500"
 
 
-def test_a_reply_that_comes_too_late_is_taken_and_dropped(producer, make_topic, requests, caplog):
-    topic = make_topic()
-    with pytest.raises(RemotingTimeoutError):
-        producer.request(Message(topic, b"x"), timeout=0.5)
-    (request,) = requests(topic, 1)
-
-    producer.send(echo(request))
-
-    assert "reply_not_awaited" in caplog.text
-    assert f"correlation_id='{request.properties['CORRELATION_ID']}'" in caplog.text
-
-
 def test_a_message_that_is_no_request_cannot_be_replied_to(producer, make_topic, requests):
     topic = make_topic()
     producer.send(Message(topic, b"x"))
@@ -149,3 +138,28 @@ def test_a_reply_goes_into_no_batch(producer):
     for send in (producer.send_batch, producer.send_many):
         with pytest.raises(MessageRejectedError, match="a reply goes out by send"):
             send([reply])
+
+
+# with the official Java client
+
+
+@pytest.mark.slow  # a new group of Java takes 20 s
+def test_java_answers_our_request(local_cluster, java_peer, producer, make_topic):
+    topic = make_topic()
+    answering = in_thread(lambda: java_peer.run("answer", local_cluster.name_server, topic, "1"))
+
+    reply = producer.request(Message(topic, b"question"), timeout=60)
+
+    assert reply.body == b"re: question"
+    assert answering.result(60) == [{"status": "SEND_OK"}]
+
+
+def test_we_answer_the_request_of_java(local_cluster, java_peer, producer, make_topic, client, admin):
+    topic = make_topic()
+    asking = in_thread(lambda: java_peer.run("ask", local_cluster.name_server, topic, "question"))
+    wait_until(lambda: asking.done() or read_all(client, admin, topic))
+    (request,) = read_all(client, admin, topic)
+
+    producer.send(create_reply(request, b"answer"))
+
+    assert asking.result(60) == [{"reply": "answer"}]

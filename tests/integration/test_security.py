@@ -1,86 +1,26 @@
-"""Signed requests against a broker with ACL 2.0; TLS with and without a client certificate."""
+"""TLS with and without a client certificate, in front of servers that have none."""
 
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trustme
 
 from rmqtools import (
     Admin,
-    Client,
     ClientConfig,
     ConsumeFromWhere,
     Message,
-    Producer,
-    ProducerConfig,
     PushConsumer,
     PushConsumerConfig,
-    QueueRange,
 )
-from rmqtools.cluster import LocalCluster
 from rmqtools.errors import RemotingError
 from tests.support.listening import Heard
-from tests.support.patience import PATIENCE
 from tests.support.relay import TlsProxy
 
 pytestmark = pytest.mark.broker
-
-_AUTH = "org.apache.rocketmq.auth"
-ACL_SETTINGS = {
-    "authenticationEnabled": "true",
-    "authenticationProvider": f"{_AUTH}.authentication.provider.DefaultAuthenticationProvider",
-    "authenticationMetadataProvider": f"{_AUTH}.authentication.provider.LocalAuthenticationMetadataProvider",
-    "initAuthenticationUser": '{"username":"admin","password":"admin-secret-0001"}',
-    "innerClientAuthenticationCredentials": '{"accessKey":"admin","secretKey":"admin-secret-0001"}',
-    "authorizationEnabled": "true",
-    "authorizationProvider": f"{_AUTH}.authorization.provider.DefaultAuthorizationProvider",
-    "authorizationMetadataProvider": f"{_AUTH}.authorization.provider.LocalAuthorizationMetadataProvider",
-}
-ADMIN: dict[str, Any] = {"access_key": "admin", "secret_key": "admin-secret-0001"}
-
-
-@pytest.fixture(scope="module")
-def acl_cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(broker_settings=ACL_SETTINGS) as cluster:
-        yield cluster
-
-
-def test_with_the_right_keys_everything_works(acl_cluster):
-    config = ProducerConfig(name_server=acl_cluster.name_server, **ADMIN)
-    with Admin(config) as admin, Producer(config) as producer, Client(config) as client:
-        admin.create_topic("signed", read_queue_nums=1, write_queue_nums=1)
-        result = producer.send(Message("signed", b"x"))
-        many = producer.send_many([Message("signed", b"y")] * 10)
-        admin.await_readable({result.queue: 11}, timeout=PATIENCE)
-        blocks = list(client.read_blocks(QueueRange(result.queue, 0, 11)))
-
-    assert len(many) == 10
-    assert sum(len(block) for block in blocks) == 11
-
-
-def test_a_push_consumer_signs_all_it_asks_for(acl_cluster):
-    heard = Heard()
-    consumer = PushConsumer(
-        PushConsumerConfig(
-            name_server=acl_cluster.name_server,
-            group="signed-consumer",
-            consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-            **ADMIN,
-        )
-    )
-    consumer.subscribe("signed-topic", heard)
-    with Admin(config := ProducerConfig(name_server=acl_cluster.name_server, **ADMIN)) as admin:
-        admin.create_topic("signed-topic", read_queue_nums=1, write_queue_nums=1)
-        with consumer, Producer(config) as producer:
-            producer.send(Message("signed-topic", b"x"))
-            assert heard.wait(1)[0].body == b"x"
-        offsets = admin.fetch_consumer_offsets("signed-consumer", "signed-topic")
-
-    assert list(offsets.values()) == [1]
 
 
 @pytest.fixture(scope="module")

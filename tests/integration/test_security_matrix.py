@@ -19,7 +19,9 @@ from cryptography.hazmat.primitives.serialization import (
 
 from rmqtools import (
     Admin,
+    Client,
     ClientConfig,
+    ConsumeFromWhere,
     Message,
     Producer,
     ProducerConfig,
@@ -27,6 +29,7 @@ from rmqtools import (
     PullConsumerConfig,
     PushConsumer,
     PushConsumerConfig,
+    QueueRange,
 )
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.cluster import ClusterSecurity, LocalCluster
@@ -35,6 +38,8 @@ from rmqtools.errors import BrokerError, RocketMQError
 from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.sync.loop import Bridge
+from tests.support import patience
+from tests.support.listening import Heard
 from tests.support.relay import TlsProxy
 from tools.measure.faults.fault_proxy import FaultProxy
 
@@ -237,6 +242,36 @@ def test_the_right_settings_work_also_with_an_encrypted_key(secured, files):
 
     with Producer(ProducerConfig(**settings)) as producer:
         assert producer.send(Message(TOPIC, b"x")).queue_offset >= 0
+
+
+def test_with_the_right_settings_messages_are_sent_in_batches_and_read(secured):
+    config = ProducerConfig(**secured.client_settings)
+    with Admin(config) as admin, Producer(config) as producer, Client(config) as client:
+        admin.create_topic("many", read_queue_nums=1, write_queue_nums=1)
+        result = producer.send(Message("many", b"x"))
+        many = producer.send_many([Message("many", b"y")] * 10)
+        admin.await_readable({result.queue: 11}, timeout=patience.PATIENCE)
+        blocks = list(client.read_blocks(QueueRange(result.queue, 0, 11)))
+
+    assert len(many) == 10
+    assert sum(len(block) for block in blocks) == 11
+
+
+def test_a_push_consumer_signs_all_it_asks_for(secured):
+    heard, first = Heard(), ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    config = ProducerConfig(**secured.client_settings)
+    consumer = PushConsumer(
+        PushConsumerConfig(**secured.client_settings, group="signed-consumer", consume_from=first)
+    )
+    consumer.subscribe("signed", heard)
+    with Admin(config) as admin:
+        admin.create_topic("signed", read_queue_nums=1, write_queue_nums=1)
+        with consumer, Producer(config) as producer:
+            producer.send(Message("signed", b"x"))
+            assert heard.wait(1)[0].body == b"x"
+        offsets = admin.fetch_consumer_offsets("signed-consumer", "signed")
+
+    assert list(offsets.values()) == [1]
 
 
 @pytest.mark.parametrize("kind", ["push", "pull"])

@@ -36,8 +36,3 @@ def test_a_condition_that_brokers_cannot_parse_is_refused_at_the_start(local_clu
         consumer(local_cluster.name_server, make_topic(), sql="a >"),
     ):
         pass
-
-
-def test_a_proxy_is_refused_at_the_start(proxy, make_topic):
-    with pytest.raises(UnsupportedError, match=r"SimpleConsumer.*proxy.*PushConsumer"):
-        consumer(proxy, make_topic()).start()

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.broker
 
 def test_a_short_day_of_members_has_no_false_alarm(local_cluster):
     with ExitStack() as members:
-        day = healthy_day.Day(local_cluster.name_server, members, quiet=4.0)
+        day = healthy_day.Day(local_cluster.name_server, members, quiet=2.0)
         limits = GroupLimits(listener=30.0)
 
         assert asyncio.run(healthy_day.run(day, interval=0.5, limits=limits)) == []

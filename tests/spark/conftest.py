@@ -7,19 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rmqtools.cluster import LocalCluster
 from tests.support.patience import PATIENT_WRITE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from rmqtools.cluster import LocalCluster
     from tests.spark.streams import Stream
 
+_AUTH = "org.apache.rocketmq.auth"
+_ACL_SETTINGS = {
+    "authenticationEnabled": "true",
+    "authenticationProvider": f"{_AUTH}.authentication.provider.DefaultAuthenticationProvider",
+    "authenticationMetadataProvider": f"{_AUTH}.authentication.provider.LocalAuthenticationMetadataProvider",
+    "initAuthenticationUser": '{"username":"admin","password":"admin-secret-0001"}',
+    "innerClientAuthenticationCredentials": '{"accessKey":"admin","secretKey":"admin-secret-0001"}',
+    "authorizationEnabled": "true",
+    "authorizationProvider": f"{_AUTH}.authorization.provider.DefaultAuthorizationProvider",
+    "authorizationMetadataProvider": f"{_AUTH}.authorization.provider.LocalAuthorizationMetadataProvider",
+}
+ADMIN: dict[str, Any] = {"access_key": "admin", "secret_key": "admin-secret-0001"}
 _LARGE = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
+@pytest.fixture(scope="session")
+def acl_cluster() -> Iterator[LocalCluster]:
+    """A broker with ACL 2.0, whose administrator is ``ADMIN``."""
+    with LocalCluster(broker_settings=_ACL_SETTINGS) as cluster:
+        yield cluster
+
+
 @pytest.fixture
-def read(spark: "SparkSession", local_cluster: "LocalCluster") -> "Callable[..., DataFrame]":
+def read(spark: "SparkSession", local_cluster: LocalCluster) -> "Callable[..., DataFrame]":
     """``read(topic="T", minPartitions=4)``."""
 
     def load(**options: Any) -> "DataFrame":
@@ -33,7 +52,7 @@ def read(spark: "SparkSession", local_cluster: "LocalCluster") -> "Callable[...,
 
 
 @pytest.fixture
-def read_rows(local_cluster: "LocalCluster") -> Callable[..., list[SimpleNamespace]]:
+def read_rows(local_cluster: LocalCluster) -> Callable[..., list[SimpleNamespace]]:
     """``read_rows(topic="T")``: what a batch reads, planned and read in this process: no job of Spark."""
     from spark_connector.options.batch_settings import batch_options
     from spark_connector.options.option_table import parse_options
@@ -50,7 +69,7 @@ def read_rows(local_cluster: "LocalCluster") -> Callable[..., list[SimpleNamespa
 
 
 @pytest.fixture
-def write(spark: "SparkSession", local_cluster: "LocalCluster") -> Callable[..., None]:
+def write(spark: "SparkSession", local_cluster: LocalCluster) -> Callable[..., None]:
     """``write(rows, "body binary, tags string", topic="T")``; one task, so the order of the rows is kept."""
 
     def save(rows: Iterable[tuple[Any, ...]], schema: str, *, mode: str = "append", **options: Any) -> None:
@@ -71,7 +90,7 @@ def large_var_types(spark: "SparkSession") -> "Iterator[None]":
 
 @pytest.fixture
 def stream(
-    spark: "SparkSession", local_cluster: "LocalCluster", tmp_path: Path
+    spark: "SparkSession", local_cluster: LocalCluster, tmp_path: Path
 ) -> "Iterator[Callable[..., Stream]]":
     """``stream(topic="T", startingOffsets="earliest")``; the same call again is the same query, restarted."""
     from tests.spark.streams import Stream

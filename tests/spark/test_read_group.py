@@ -6,7 +6,6 @@ from uuid import uuid4
 import pytest
 
 from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
-from rmqtools.cluster import LocalCluster
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.errors import ConfigError
 from rmqtools.model.codes import RequestCode
@@ -15,7 +14,7 @@ from rmqtools.sync.loop import Bridge
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.stream_settings import stream_options
 from spark_connector.read.stream_reader import RocketMQStreamReader
-from tests.integration.test_security import ACL_SETTINGS, ADMIN
+from tests.spark.conftest import ADMIN
 from tests.spark.test_errors import error_of
 from tests.support.patience import PATIENCE, PATIENT_REQUEST
 
@@ -27,25 +26,24 @@ MAY = {f"Topic:{TOPIC}": ["Sub", "Get"], f"Group:{GROUP}": ["Sub"]}
 
 
 @pytest.fixture(scope="module")
-def guarded():
-    """A broker with ACL 2.0, and its administrator; user reader may read topic audited as group analysts."""
-    with LocalCluster(broker_settings=ACL_SETTINGS) as cluster:
-        config = ProducerConfig(
-            name_server=cluster.name_server,
-            send_timeout=PATIENT_REQUEST,
-            request_timeout=PATIENT_REQUEST,
-            **ADMIN,
-        )
-        with Admin(config) as admin, Producer(config) as producer:
-            admin.create_topic(TOPIC, read_queue_nums=1, write_queue_nums=1)
-            admin.create_group(GROUP)
-            (queue,) = admin.fetch_publish_queues(TOPIC)
-            for number in range(COUNT):
-                producer.send(Message(TOPIC, b"%d" % number))
-            admin.await_readable({queue: COUNT}, timeout=PATIENCE)
-            admin.update_consumer_offset(GROUP, queue, COMMITTED)
-            Bridge().run(lambda: create_reader(cluster))
-            yield cluster, admin
+def guarded(acl_cluster):
+    """The cluster and its administrator; user reader may read topic audited as group analysts."""
+    config = ProducerConfig(
+        name_server=acl_cluster.name_server,
+        send_timeout=PATIENT_REQUEST,
+        request_timeout=PATIENT_REQUEST,
+        **ADMIN,
+    )
+    with Admin(config) as admin, Producer(config) as producer:
+        admin.create_topic(TOPIC, read_queue_nums=1, write_queue_nums=1)
+        admin.create_group(GROUP)
+        (queue,) = admin.fetch_publish_queues(TOPIC)
+        for number in range(COUNT):
+            producer.send(Message(TOPIC, b"%d" % number))
+        admin.await_readable({queue: COUNT}, timeout=PATIENCE)
+        admin.update_consumer_offset(GROUP, queue, COMMITTED)
+        Bridge().run(lambda: create_reader(acl_cluster))
+        yield acl_cluster, admin
 
 
 async def create_reader(cluster):

@@ -8,8 +8,7 @@ import pytest
 import trustme
 
 from rmqtools import Admin, ClientConfig
-from rmqtools.cluster import LocalCluster
-from tests.integration.test_security import ACL_SETTINGS, ADMIN
+from tests.spark.conftest import ADMIN
 from tests.spark.test_errors import error_of
 from tests.support.relay import TlsProxy
 
@@ -17,12 +16,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 SECRET = ADMIN["secret_key"]
 WRONG = "wr0ng-secret"
-
-
-@pytest.fixture(scope="module")
-def acl_cluster():
-    with LocalCluster(broker_settings=ACL_SETTINGS) as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="module")
