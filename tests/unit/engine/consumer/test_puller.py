@@ -212,6 +212,7 @@ async def test_when_the_master_may_be_back_the_slaves_suggestion_is_followed():
         {"pull_threshold_bytes_for_queue": 4},
         {"consume_concurrently_max_span": 3},
         {"pull_threshold_for_topic": 4},
+        {"pull_threshold_bytes_for_topic": 4},
     ],
 )
 async def test_while_listeners_are_slow_no_more_is_held_than_the_limit_and_one_pull(limit):

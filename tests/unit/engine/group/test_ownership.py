@@ -93,7 +93,9 @@ def test_a_condition_through_a_proxy_is_refused_to_a_running_member_and_to_a_ran
                 list(client.read_messages(whole, sql="a = 1"))
 
 
-CONFIG = ConsumerConfig(name_server="127.0.0.1:1", group="g", rebalance_interval=60.0)
+CONFIG = ConsumerConfig(
+    name_server="127.0.0.1:1", group="g", rebalance_interval=60.0, rebalance_min_interval=2.0
+)
 
 
 class Rebalances(Fake):
@@ -161,7 +163,9 @@ async def test_while_locks_are_refused_rounds_come_half_a_second_after_each_othe
 
 async def test_while_queues_are_not_shared_as_they_should_be_rounds_come_sooner():
     async with running(Rebalances(False, False, True)) as rounds:
-        await asyncio.sleep(2.5)
+        await asyncio.sleep(3)
+        assert rounds.count == 2
+        await asyncio.sleep(2)
         assert rounds.count == 3
         await asyncio.sleep(10)
         assert rounds.count == 3
