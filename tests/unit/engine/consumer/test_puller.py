@@ -2,11 +2,13 @@ import asyncio
 
 import pytest
 
+from rmqtools import ConsumeFromWhere, MessageExt, PushConsumerConfig, aio
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import response
+from rmqtools.testing import FakeCluster
 from tests.support.scripted_peer import ScriptedPeer
 from tests.unit.engine.consumer.pull_script import PULL, answered, asked_offsets, found, pulls, script
 from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, stored, until, waits_for
@@ -212,7 +214,6 @@ async def test_when_the_master_may_be_back_the_slaves_suggestion_is_followed():
         {"pull_threshold_bytes_for_queue": 4},
         {"consume_concurrently_max_span": 3},
         {"pull_threshold_for_topic": 4},
-        {"pull_threshold_bytes_for_topic": 4},
     ],
 )
 async def test_while_listeners_are_slow_no_more_is_held_than_the_limit_and_one_pull(limit):
@@ -225,6 +226,34 @@ async def test_while_listeners_are_slow_no_more_is_held_than_the_limit_and_one_p
         assert (len(scene.asked(PULL)), scene.held.count) == (2, 6)
         ended.set()
         await pulls(scene, 11)
+
+
+async def test_all_queues_together_hold_no_more_bytes_than_the_limit_and_a_message_each():
+    mib, go_on, heard = 1024 * 1024, asyncio.Event(), list[MessageExt]()
+
+    async def listen(messages, context):
+        await go_on.wait()
+        heard.extend(messages)
+
+    async with FakeCluster(brokers=("broker-a",)) as cluster:
+        cluster.create_topic("T", queues=2)
+        for number in range(2):
+            cluster.store("T", *[bytes(mib // 2)] * 8, queue=MessageQueue("T", "broker-a", number))
+        consumer = aio.PushConsumer(
+            PushConsumerConfig(
+                name_server=cluster.name_server,
+                group="g",
+                consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+                pull_batch_size=1,
+                pull_threshold_bytes_for_topic=mib,
+            )
+        )
+        consumer.subscribe("T", listen)
+        async with consumer:
+            await asyncio.sleep(5)
+            assert 3 <= sum(one.ext_fields["topic"] == "T" for one in cluster.requests(code=PULL)) <= 4
+            go_on.set()
+            await until(lambda: len(heard) == 16)
 
 
 async def test_a_suspended_consumer_asks_for_nothing_until_it_is_resumed():
