@@ -69,17 +69,6 @@ async def test_the_rows_of_a_commit_are_stored_and_no_others():
         assert (stored(cluster), stored(cluster, 1)) == (["a", "b", "c"], ["d"])
 
 
-async def test_a_commit_called_again_copies_nothing_whatever_was_staged_meanwhile():
-    async with scene() as (cluster, producer, writes):
-        await writes.commit(1, [await stage(producer, "a")])
-
-        async with staged(producer) as again:
-            done = await again.commit(1, [await stage(producer, "a run again")])
-
-        assert (done.rows, done.copied, done.is_first) == (1, 0, False)
-        assert stored(cluster) == ["a"]
-
-
 @pytest.mark.parametrize("answered", [True, False], ids=["between requests", "without an answer"])
 async def test_a_commit_that_was_interrupted_is_finished_by_another_process(answered):
     async with scene() as (cluster, producer, writes):
@@ -156,18 +145,6 @@ async def test_a_commit_run_again_with_other_rows_is_refused_and_says_what_is_st
         assert f"by {producer._client.client_id}. Nothing was added." in text
         assert ("keep_first" in text, "a checkpoint was restored" in text) == (again == 2, again == 1)
         assert stored(cluster) == ["a1", "b1", "a2", "b2"]
-
-
-async def test_an_earlier_commit_run_again_with_its_rows_succeeds():
-    async with scene() as (cluster, producer, writes):
-        for number in (1, 2, 3):
-            await writes.commit(number, [await stage(producer, f"a{number}")], digest=number)
-
-        async with staged(producer) as late:
-            done = await late.commit(1, [await stage(producer, "a1")], digest=1)
-
-        assert (done.rows, done.copied, done.is_first) == (1, 0, False)
-        assert stored(cluster) == ["a1", "a2", "a3"]
 
 
 async def test_first_rows_are_kept_if_asked_for_and_only_by_the_last_commit(caplog):

@@ -28,12 +28,6 @@ def is_full(in_flight: InFlight, size: int = 1) -> bool:
     return False
 
 
-def test_as_many_messages_enter_as_the_bound_says():
-    in_flight, places = bound(), [Reservation(1), Reservation(1)]
-
-    assert [is_full(in_flight) for place in places if in_flight.enter_on_thread(place, 1.0)] == [False, True]
-
-
 def test_bytes_are_bounded_too_and_given_back():
     in_flight, place = bound(), Reservation(60)
     in_flight.enter_on_thread(place, 1.0)

@@ -11,6 +11,7 @@ from rmqtools.errors import ClientStateError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.message import Message
 from rmqtools.protocol.wire.command import RemotingCommand
+from rmqtools.testing import Reaction
 from tests.support.scripted_cluster import ScriptedCluster, silent, stored
 from tests.support.scripted_peer import run
 from tests.support.scripted_transactions import TransactionBroker, until
@@ -123,29 +124,24 @@ async def test_a_producer_that_was_never_started_can_be_closed_and_not_be_starte
         await producer.start()
 
 
-async def test_a_request_that_waits_for_its_reply_ends_at_once_when_the_producer_closes():
-    broker = TransactionBroker()
-    async with broker.serving():
-        producer = Producer(ProducerConfig(name_server=broker.name_server, group="g"))
-        await producer.start()
-        asking = asyncio.create_task(producer.request(Message("T", b"question"), timeout=15))
-        await broker.arrived(RequestCode.SEND_MESSAGE_V2)
-        await producer.close()
-        with pytest.raises(ClientStateError, match=r"closed before the reply to request .* came"):
-            await asyncio.wait_for(asking, 2)
-
-
-@pytest.mark.parametrize("code", [RequestCode.HEART_BEAT, RequestCode.SEND_MESSAGE_V2])
-async def test_a_request_under_way_ends_at_once_when_the_producer_closes(code):
-    broker = TransactionBroker(sends=silent)
-    broker.fault(code=code, times=None, answer=None)
+@pytest.mark.parametrize(
+    ("heartbeats", "sends", "last", "text"),
+    [
+        pytest.param(None, silent, RequestCode.HEART_BEAT, "make a new one", id="heartbeat"),
+        pytest.param(Reaction.PASS, silent, RequestCode.SEND_MESSAGE_V2, "before the reply to", id="send"),
+        pytest.param(Reaction.PASS, stored, RequestCode.SEND_MESSAGE_V2, "before the reply to", id="reply"),
+    ],
+)
+async def test_a_request_ends_at_once_when_the_producer_closes(heartbeats, sends, last, text):
+    broker = TransactionBroker(sends=sends)
+    broker.fault(code=RequestCode.HEART_BEAT, times=None, answer=heartbeats)
     async with broker.serving():
         producer = Producer(ProducerConfig(name_server=broker.name_server, group="g", request_timeout=20))
         await producer.start()
         asking = asyncio.create_task(producer.request(Message("T", b"question"), timeout=15))
-        await broker.arrived(code)
+        await broker.arrived(last)
         await producer.close()
-        with pytest.raises(ClientStateError):
+        with pytest.raises(ClientStateError, match=text):
             await asyncio.wait_for(asking, 2)
 
 
