@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from rmqtools import Admin, ClientConfig, MessageQueue, aio
+from rmqtools import ClientConfig, MessageQueue, aio
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.group import FindingKind, GroupLimits
 from rmqtools.model.codes import RequestCode
@@ -29,12 +29,6 @@ def cluster():
             cluster.store("orders", b"x", queue=queue)
             cluster.commit("billing", queue, 1)
         yield cluster
-
-
-@pytest.fixture
-def admin(cluster):
-    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-        yield admin
 
 
 def test_members_that_pop_all_queues_of_a_broker_own_each_of_them(cluster, admin):
