@@ -2,7 +2,7 @@
 
 import pytest
 
-from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools import Admin, ClientConfig, MessageQueue, aio
 from rmqtools.errors import ConnectionLostError, RemotingError, RemotingTimeoutError
 from rmqtools.group import FindingKind
 from rmqtools.model.codes import RequestCode
@@ -77,18 +77,17 @@ def test_another_one_on_the_same_client_asks_again(cluster, admin):
         assert again.missing_brokers == {}
 
 
-@pytest.mark.process  # the broker's silence lasts as long as the request's timeout
-def test_the_error_of_a_hung_broker_has_its_address_and_the_name_of_the_request(cluster):
-    cluster.fault(broker=B, times=None, answer=Reaction.SILENCE)
-    config = ClientConfig(name_server=cluster.name_server, request_timeout=5)
-
-    with Admin(config, partial=True) as admin:
-        names = admin.fetch_group_list()
-        error = admin.missing_brokers[B]
+async def test_the_error_of_a_hung_broker_has_its_address_and_the_name_of_the_request():
+    async with FakeCluster(brokers=(A, B)) as hung:
+        hung.create_group("billing")
+        hung.fault(broker=B, times=None, answer=Reaction.SILENCE)
+        async with aio.Admin(ClientConfig(name_server=hung.name_server), partial=True) as admin:
+            names = await admin.fetch_group_list()
+            error = admin.missing_brokers[B]
 
     assert names == ["billing"]
     assert isinstance(error, RemotingTimeoutError)
-    assert str(error).startswith(f"{cluster.addr(B)} did not answer GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201)")
+    assert str(error).startswith(f"{hung.addr(B)} did not answer GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201)")
 
 
 def test_without_any_answer_the_error_is_raised(cluster, admin):

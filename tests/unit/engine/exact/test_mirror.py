@@ -14,7 +14,7 @@ from rmqtools.engine.exact import queue_writer
 from rmqtools.errors import ConfigError, ExactAppendError, SendError
 from rmqtools.model.append_mark import APPEND_MARK
 from rmqtools.model.mirror import MIRROR_WAY
-from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
+from rmqtools.testing import FakeCluster, RequestCode, ResponseCode
 from tests.unit.engine.exact.exact_scene import until
 
 TOPIC = "orders"
@@ -161,20 +161,6 @@ async def test_a_limit_of_the_rate_is_kept():
             await copying.run()
 
             assert loop.time() - began > 3.0
-
-
-async def test_a_lost_answer_stores_nothing_twice():
-    async with clusters() as (east, west):
-        east.store(TOPIC, *[b"%d" % number for number in range(100)], queue=queue())
-
-        def swallow_and_disconnect(request):
-            west.disconnect("broker-a")
-            return Reaction.SWALLOW
-
-        west.fault(code=RequestCode.SEND_BATCH_MESSAGE, times=2, answer=swallow_and_disconnect)
-        await copy(east, west, request_bytes=200)
-
-        assert bodies(west) == bodies(east)
 
 
 async def test_a_second_mirror_of_the_same_name_is_refused(monkeypatch):

@@ -87,16 +87,24 @@ async def test_stored_but_not_flushed_or_replicated_is_a_status_of_its_own(code,
     assert len(cluster.sends) == 1
 
 
-async def test_not_replicated_is_tried_elsewhere_where_asked_and_the_best_answer_is_kept():
-    no_slave = ResponseCode.SLAVE_NOT_AVAILABLE
+@pytest.mark.parametrize(
+    ("codes", "status"),
+    [
+        pytest.param([ResponseCode.SLAVE_NOT_AVAILABLE] * 3, SendStatus.SLAVE_NOT_AVAILABLE, id="never"),
+        pytest.param([ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.SUCCESS], SendStatus.SEND_OK, id="later"),
+    ],
+)
+async def test_not_replicated_is_tried_elsewhere_where_asked_and_the_best_answer_is_kept(codes, status):
+    left = iter(codes)
     async with producing(
-        {"a": lambda request: stored(request, no_slave)}, retry_another_broker_when_not_store_ok=True
+        {"a": lambda request: stored(request, next(left))}, retry_another_broker_when_not_store_ok=True
     ) as (producer, cluster):
         result = await producer.send(MESSAGE)
-        assert result.status is SendStatus.SLAVE_NOT_AVAILABLE
-        assert [attempt.outcome for attempt in result.attempts] == [Outcome.STORED] * 3
+        assert result.status is status
+        assert [attempt.outcome for attempt in result.attempts] == [Outcome.STORED] * len(codes)
+        assert result.may_be_duplicated
 
-    assert len(cluster.sends) == 3
+    assert len(cluster.sends) == len(codes)
 
 
 async def test_a_topic_without_the_write_bit_is_refused_before_anything_is_sent():
@@ -169,6 +177,17 @@ async def test_a_large_body_is_compressed_and_a_small_one_is_not(compression):
     assert (len(small.body), small.ext_fields["f"]) == (4000, "0")
 
 
+async def test_a_route_that_does_not_come_in_time_ends_the_send_with_nothing_sent():
+    async with ScriptedPeer().serving() as name_server:
+        config = ProducerConfig(name_server=name_server.addr, group="g")
+        async with Producer(config) as producer:
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(SendError, match="nothing was sent") as caught:
+                await producer.send(MESSAGE, timeout=0.1)
+            assert asyncio.get_running_loop().time() - began < 1
+            assert not isinstance(caught.value, UnknownOutcomeError)
+
+
 async def test_a_send_without_a_name_server_says_which_one_and_why(caplog):
     async with Producer(ProducerConfig(name_server="127.0.0.1:1", group="g")) as producer:
         with pytest.raises(SendError) as error:
@@ -217,13 +236,3 @@ async def test_requests_of_a_batch_after_one_that_failed_are_said_not_to_have_be
             await producer.send_batch([Message("T", bytes(600))] * 3, timeout=0.2)
         kinds = [type(result).__name__ for result in caught.value.results]
         assert kinds == ["SendResult", "UnknownOutcomeError", "SendError"]
-
-
-async def test_a_message_stored_twice_is_said_to_be():
-    codes = [ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.SUCCESS]
-    async with producing(
-        {"a": lambda request: stored(request, codes.pop(0))}, retry_another_broker_when_not_store_ok=True
-    ) as (producer, _):
-        result = await producer.send(MESSAGE)
-        assert [attempt.outcome for attempt in result.attempts] == [Outcome.STORED] * 2
-        assert result.may_be_duplicated

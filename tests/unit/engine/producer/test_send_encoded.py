@@ -55,6 +55,13 @@ async def test_a_single_message_goes_as_one_and_is_compressed():
     assert len(request.body) < 100
 
 
+async def test_a_refused_batch_goes_to_another_broker():
+    async with producing({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}) as (producer, _):
+        results = await send(producer, [batch(b"x")] * 4)
+        assert {result.queue.broker_name for result in results} == {"b"}
+        assert {len(result.attempts) for result in results} <= {1, 2}
+
+
 @pytest.mark.parametrize(("may_move", "brokers"), [(False, ["a"]), (True, ["a", "b"])])
 async def test_a_queue_of_ones_own_is_tried_once_unless_it_may_move(may_move, brokers):
     async with producing({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}) as (producer, cluster):

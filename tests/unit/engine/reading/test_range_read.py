@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
+from rmqtools import Client, ClientConfig, QueueRange
 from rmqtools.engine.reading.range_read import IN_FLIGHT, RangeReader
 from rmqtools.errors import BrokerError, DataLossError, ProtocolError, RemotingTimeoutError
 from rmqtools.model.block import LARGE_MESSAGE_BYTES
 from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.model.queue import QueueRange
 from rmqtools.protocol.messages.stored import decode_message, encode_message
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from rmqtools.testing import Fault
+from rmqtools.testing import FakeCluster, Fault
+from tests.support.behind_proxy import show_as_proxy
 from tests.support.scripted_queue import QUEUE, Answer, Broker, flat, offset_at, read, reading, stored
 
 END = 6400  # 200 pulls: the pipeline is full after 10, and is filled up again by 32 at a time
@@ -119,7 +120,7 @@ def test_a_message_acknowledged_just_now_is_waited_for():
     [
         pytest.param(range(64, 96), 320, id="in-the-middle"),
         pytest.param(range(288, 320), 320, id="the-last-pull"),
-        *[pytest.param(range(offset, END), END, marks=pytest.mark.process) for offset in DEEP],
+        *[pytest.param(range(at, END), END, marks=pytest.mark.process, id=f"deep-{at}") for at in DEEP],
     ],
 )
 def test_a_busy_broker_is_asked_again_for_the_same_offsets(busy, end):
@@ -179,7 +180,10 @@ def test_a_look_at_a_gap_that_gets_no_answer_is_repeated(end):
     ("holes", "low", "end"),
     [
         pytest.param(range(16), 16, 128, id="in-front-of-the-first-message"),
-        *[pytest.param(range(offset, END, 32), END, END, marks=pytest.mark.process) for offset in DEEP],
+        *[
+            pytest.param(range(at, END, 32), END, END, marks=pytest.mark.process, id=f"deep-{at}")
+            for at in DEEP
+        ],
     ],
 )
 def test_what_expires_between_two_pulls_is_a_loss_and_no_gap(holes, low, end):
@@ -375,3 +379,20 @@ async def test_when_all_of_a_range_is_asked_for_nobody_looks_for_more():
         reader._predict = lambda: (looks.append(reader._planned), predict())[1]
         assert [len(block) async for block in reader.blocks(max_messages=32, max_bytes=1 << 20)] == [32] * 4
         assert looks == [0]
+
+
+@pytest.mark.process
+def test_through_a_proxy_a_range_read_has_one_pull_on_the_wire():
+    with FakeCluster() as cluster:
+        cluster.create_topic("T")
+        cluster.store("T", *(b"%d" % number for number in range(200)), queue=QUEUE)
+        show_as_proxy(cluster)
+        cluster.fault(code=RequestCode.PULL_MESSAGE, answer=None)  # the first answer is dropped
+        with Client(ClientConfig(name_server=cluster.name_server, request_timeout=0.2)) as client:
+            messages = [m for part in client.read_messages(QueueRange(QUEUE, 0, 200)) for m in part]
+
+        asked = [
+            request.ext_fields["queueOffset"] for request in cluster.requests(code=RequestCode.PULL_MESSAGE)
+        ]
+    assert [int(message.body) for message in messages] == list(range(200))
+    assert asked.index("0", 1) <= 2  # asked again before a third pull was on the wire
