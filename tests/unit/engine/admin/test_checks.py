@@ -1,6 +1,7 @@
 """Findings of groups on a cluster in this process: what is healthy is not reported."""
 
 import asyncio
+import re
 from dataclasses import replace
 
 import pytest
@@ -77,7 +78,7 @@ def test_a_message_that_was_fetched_long_ago_and_is_not_consumed_blocks_its_queu
 
     (finding,) = admin.check_group("billing").findings
     assert finding.kind == FindingKind.QUEUE_BLOCKED
-    assert "has consumed none for 100 s" in finding.text
+    assert re.search(r"has consumed none for 10\d s", finding.text)
 
 
 async def test_a_queue_of_a_deleted_topic_is_no_obstacle_to_a_look():
