@@ -12,10 +12,7 @@ import pytest
 from rmqtools import (
     ClientConfig,
     ConsumeFromWhere,
-    HalfMessage,
-    LocalTransactionState,
     Message,
-    MessageExt,
     MessageQueue,
     MirrorConfig,
     ProducerConfig,
@@ -28,6 +25,7 @@ from rmqtools.engine.asynchronous import Asynchronous
 from rmqtools.errors import ClientStateError, ConfigError
 from rmqtools.model.queue import QueueRange
 from rmqtools.testing import FakeCluster
+from tests.support.transactions import COMMIT, Listener
 
 CLASSES = [
     one
@@ -35,16 +33,6 @@ CLASSES = [
     if inspect.isclass(one := getattr(aio, name)) and not hasattr(one, "execute_local_transaction")
 ]
 QUEUE = MessageQueue("orders", "broker-a", 0)
-
-
-class Listener(aio.TransactionListener):
-    """Never called."""
-
-    def execute_local_transaction(self, message: HalfMessage, arg: object) -> LocalTransactionState:
-        return LocalTransactionState.UNKNOWN
-
-    def check_local_transaction(self, message: MessageExt) -> LocalTransactionState:
-        return LocalTransactionState.UNKNOWN
 
 
 async def consume(*_: object) -> None:
@@ -73,6 +61,11 @@ def producer(name_server: str) -> aio.Producer:
     return aio.Producer(ProducerConfig(name_server=name_server))
 
 
+def transaction_producer(name_server: str) -> aio.TransactionProducer:
+    config = ProducerConfig(name_server=name_server, group="deciding")
+    return aio.TransactionProducer(config, Listener(lambda *_: COMMIT))
+
+
 def mirror(name_server: str) -> aio.Mirror:
     source, target = ClientConfig(name_server=name_server), ProducerConfig(name_server=name_server)
     return aio.Mirror(MirrorConfig(source=source, target=target, topics={"orders": "copies"}))
@@ -91,7 +84,9 @@ MAKERS: dict[type, Callable[[str], Sequence[Asynchronous]]] = {
     aio.Admin: lambda addr: [aio.Admin(ClientConfig(name_server=addr))],
     aio.Producer: lambda addr: [producer(addr)],
     aio.TransactionProducer: lambda addr: [
-        aio.TransactionProducer(ProducerConfig(name_server=addr, group="deciding"), Listener())
+        aio.TransactionProducer(
+            ProducerConfig(name_server=addr, group="deciding"), Listener(lambda *_: COMMIT)
+        )
     ],
     aio.PullConsumer: lambda addr: [pull_consumer(addr)],
     aio.PushConsumer: lambda addr: [push_consumer(addr)],
@@ -181,17 +176,9 @@ def test_a_second_loop_is_refused_by_every_public_coroutine_and_iterator(kind, c
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
-def test_what_was_never_started_closes_on_any_loop_and_starts_on_another(kind, cluster, home):
-    made = MAKERS[kind](cluster.name_server)
-    other = MAKERS[kind](cluster.name_server)
-    asyncio.run(other[-1].close())
-
-    home.run_until_complete(start_all(made))
-    home.run_until_complete(close_all(made))
-
-
-@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
-def test_what_was_closed_may_be_closed_again_on_any_loop(kind, cluster, home):
+def test_what_was_never_started_or_was_closed_may_be_closed_on_any_loop(kind, cluster, home):
+    never_started = MAKERS[kind](cluster.name_server)
+    asyncio.run(never_started[-1].close())
     made = MAKERS[kind](cluster.name_server)
     home.run_until_complete(start_all(made))
     home.run_until_complete(close_all(made))
@@ -199,21 +186,12 @@ def test_what_was_closed_may_be_closed_again_on_any_loop(kind, cluster, home):
     asyncio.run(close_all(made))
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda host: aio.DecisionLog(host, "decisions"),
-        lambda host: aio.StagedWrites(host, topic="orders", staging_topic="staged", writer="w"),
-        lambda host: aio.ExactAppender(host, QUEUE, writer="w", settle_seconds=0),
-    ],
-    ids=["DecisionLog", "StagedWrites", "ExactAppender"],
-)
+@pytest.mark.parametrize("kind", [aio.DecisionLog, aio.StagedWrites, aio.ExactAppender])
 def test_what_works_on_a_producer_of_another_loop_is_refused_by_its_start_and_may_be_closed(
-    make, cluster, home
+    kind, cluster, home
 ):
-    host = producer(cluster.name_server)
+    host, one = MAKERS[kind](cluster.name_server)
     home.run_until_complete(host.start())
-    one = make(host)
 
     with pytest.raises(ClientStateError, match="this Producer was started on another event loop"):
         asyncio.run(one.start())

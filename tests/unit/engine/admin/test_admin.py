@@ -1,13 +1,10 @@
 """Requests of operators, as servers get them."""
 
-from collections.abc import Callable
-
 import pytest
 
-from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError
 from rmqtools.model.codes import RequestCode
-from rmqtools.testing import FakeCluster
 
 QUEUE = MessageQueue("orders", "broker-a", 1)
 
@@ -32,33 +29,37 @@ QUEUE = MessageQueue("orders", "broker-a", 1)
         ),
     ],
 )
-def test_questions_about_a_queue_name_its_broker_because_a_proxy_forwards_by_that(
-    ask: Callable[[Admin], object], code: RequestCode
-) -> None:
-    with FakeCluster() as cluster, Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-        cluster.create_topic("orders")
-        ask(admin)
+def test_questions_about_a_queue_name_its_broker_because_a_proxy_forwards_by_that(cluster, admin, ask, code):
+    cluster.create_topic("orders")
+    ask(admin)
 
-        assert {each.ext_fields["bname"] for each in cluster.requests(code=code)} == {"broker-a"}
+    assert {each.ext_fields["bname"] for each in cluster.requests(code=code)} == {"broker-a"}
 
 
-def test_the_message_type_of_a_topic_goes_to_its_brokers() -> None:
-    with FakeCluster() as cluster, Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-        admin.create_topic("orders", message_type="FIFO", attributes={"cleanup.policy": "DELETE"})
+def test_the_message_type_of_a_topic_goes_to_its_brokers(cluster, admin):
+    admin.create_topic("orders", message_type="FIFO", attributes={"cleanup.policy": "DELETE"})
 
-        (made,) = cluster.requests(code=RequestCode.UPDATE_AND_CREATE_TOPIC)
+    (made,) = cluster.requests(code=RequestCode.UPDATE_AND_CREATE_TOPIC)
     assert made.ext_fields["attributes"] == "+cleanup.policy=DELETE,+message.type=FIFO"
 
 
-def test_an_unknown_request_mode_is_refused_before_anything_is_sent() -> None:
-    config = ClientConfig(name_server="127.0.0.1:1")
-    with Admin(config) as admin, pytest.raises(ConfigError, match=r"mode='PUSH'\): want one of PULL, POP"):
-        admin.set_message_request_mode("T", "g", "PUSH")  # type: ignore[arg-type]  # the mistake
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        pytest.param(
+            lambda admin: admin.set_message_request_mode("T", "g", "PUSH"),
+            r"mode='PUSH'\): want one of PULL, POP",
+            id="request-mode",
+        ),
+        pytest.param(
+            lambda admin: admin.create_topic("orders", message_type="SLOW"),
+            "message_type='SLOW'",
+            id="message-type",
+        ),
+    ],
+)
+def test_an_unknown_choice_is_refused_before_anything_is_sent(cluster, admin, change, text):
+    with pytest.raises(ConfigError, match=text):
+        change(admin)
 
-
-def test_an_unknown_message_type_is_refused_before_anything_is_sent() -> None:
-    with FakeCluster() as cluster, Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-        with pytest.raises(ConfigError, match="message_type='SLOW'"):
-            admin.create_topic("orders", message_type="SLOW")  # type: ignore[arg-type]  # the mistake
-
-        assert cluster.requests(code=RequestCode.UPDATE_AND_CREATE_TOPIC) == []
+    assert cluster.requests() == []

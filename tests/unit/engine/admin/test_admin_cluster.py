@@ -17,12 +17,6 @@ def cluster():
         yield cluster
 
 
-@pytest.fixture
-def admin(cluster):
-    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-        yield admin
-
-
 def test_a_topics_settings_are_told_broker_by_broker(cluster, admin):
     cluster.create_topic("settings", queues=3, broker_names=["broker-b"])
 
@@ -82,20 +76,13 @@ def test_the_master_of_a_queue_tells_whether_it_has_a_group_and_creates_none(clu
     assert [admin.has_group(name, queue) for name in ("there", "nowhere", "nowhere")] == [True, False, False]
 
 
-def test_a_namespace_shows_only_its_own_groups(cluster):
-    for name in ("ns%mine", "other%theirs"):
-        cluster.create_group(name)
-
-    with Admin(ClientConfig(name_server=cluster.name_server, namespace="ns")) as admin:
-        assert admin.fetch_group_list() == ["mine"]
-
-
-def test_a_namespace_shows_only_its_own_topics(cluster):
+def test_a_namespace_shows_only_its_own_groups_and_topics(cluster):
     for name in ("ns%inside", "other%inside", "outside"):
+        cluster.create_group(name)
         cluster.create_topic(name, queues=1)
 
     with Admin(ClientConfig(name_server=cluster.name_server, namespace="ns")) as admin:
-        assert admin.fetch_topic_list() == ["inside"]
+        assert (admin.fetch_group_list(), admin.fetch_topic_list()) == (["inside"], ["inside"])
 
 
 def test_a_broker_that_answers_in_parts_is_asked_for_the_rest():

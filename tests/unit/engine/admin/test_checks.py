@@ -1,11 +1,12 @@
 """Findings of groups on a cluster in this process: what is healthy is not reported."""
 
 import asyncio
+import re
 from dataclasses import replace
 
 import pytest
 
-from rmqtools import Admin, ClientConfig, MessageQueue, aio
+from rmqtools import ClientConfig, MessageQueue, aio
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.group import FindingKind, GroupLimits
 from rmqtools.model.codes import RequestCode
@@ -20,21 +21,20 @@ FIRST, SECOND = (MessageQueue("orders", "broker-a", number) for number in range(
 SUBSCRIBED = (SubscriptionData(topic="orders"),)
 
 
+def consumed(cluster: FakeCluster) -> None:
+    """Store a message in each queue, which the group has consumed."""
+    cluster.create_topic("orders", queues=2)
+    cluster.create_group("billing")
+    for queue in (FIRST, SECOND):
+        cluster.store("orders", b"x", queue=queue)
+        cluster.commit("billing", queue, 1)
+
+
 @pytest.fixture
 def cluster():
     with FakeCluster(auto_create_topics=False) as cluster:
-        cluster.create_topic("orders", queues=2)
-        cluster.create_group("billing")
-        for queue in (FIRST, SECOND):
-            cluster.store("orders", b"x", queue=queue)
-            cluster.commit("billing", queue, 1)
+        consumed(cluster)
         yield cluster
-
-
-@pytest.fixture
-def admin(cluster):
-    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-        yield admin
 
 
 def test_members_that_pop_all_queues_of_a_broker_own_each_of_them(cluster, admin):
@@ -78,15 +78,21 @@ def test_a_message_that_was_fetched_long_ago_and_is_not_consumed_blocks_its_queu
 
     (finding,) = admin.check_group("billing").findings
     assert finding.kind == FindingKind.QUEUE_BLOCKED
-    assert "has consumed none for 100 s" in finding.text
+    assert re.search(r"has consumed none for 10\d s", finding.text)
 
 
-def test_a_queue_of_a_deleted_topic_is_no_obstacle_to_a_look(cluster, admin):
+async def test_a_queue_of_a_deleted_topic_is_no_obstacle_to_a_look():
     told = quiet(fetched=1, seconds=150)
     gone = {MessageQueue("gone", "broker-a", 0): told.mq_table[FIRST]}
-    cluster.add_member("billing", "10.0.0.1@one", replace(told, mq_table={**told.mq_table, **gone}))
+    async with (
+        FakeCluster(auto_create_topics=False) as cluster,
+        aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin,
+    ):
+        consumed(cluster)
+        cluster.add_member("billing", "10.0.0.1@one", replace(told, mq_table={**told.mq_table, **gone}))
+        check = await admin.check_group("billing")
 
-    assert "queue_blocked" in {one.kind for one in admin.check_group("billing").findings}
+    assert "queue_blocked" in {one.kind for one in check.findings}
 
 
 def test_ages_go_by_the_clocks_of_the_brokers(cluster, admin):
@@ -161,8 +167,7 @@ def owner(*queues: MessageQueue) -> ConsumerRunningInfo:
 
 async def test_a_queue_that_waits_for_its_new_owner_is_no_finding_unless_it_goes_on_waiting():
     async with FakeCluster() as cluster, aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-        cluster.create_topic("orders", queues=2)
-        cluster.create_group("billing")
+        consumed(cluster)
         cluster.add_member("billing", "10.0.0.1@one", owner(FIRST))
         looking = asyncio.create_task(admin.check_group("billing"))
         await asyncio.sleep(SETTLE_SECONDS / 2)

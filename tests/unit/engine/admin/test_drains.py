@@ -2,7 +2,7 @@
 
 import pytest
 
-from rmqtools import Admin, ClientConfig, Message, MessageQueue, Perm, Producer, ProducerConfig
+from rmqtools import Message, MessageQueue, Perm, Producer, ProducerConfig
 from rmqtools.broker import GroupBacklog
 from rmqtools.errors import ConfigError
 from rmqtools.model.codes import RequestCode
@@ -17,12 +17,6 @@ def cluster():
         cluster.create_topic("orders", queues=1)
         cluster.create_topic("archive", queues=1, perm=Perm.READ)
         yield cluster
-
-
-@pytest.fixture
-def admin(cluster):
-    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-        yield admin
 
 
 def test_no_message_goes_to_a_broker_after_writing_is_forbidden_at_every_name_server(cluster, admin):

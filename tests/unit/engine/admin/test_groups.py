@@ -2,7 +2,7 @@
 
 import pytest
 
-from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools import MessageQueue
 from rmqtools.group import DeadLetters
 from rmqtools.testing import FakeCluster
 
@@ -19,29 +19,18 @@ def cluster():
         yield cluster
 
 
-@pytest.fixture
-def admin(cluster):
-    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-        yield admin
-
-
-def test_the_age_of_a_queue_is_that_of_its_first_message_not_consumed(cluster, admin):
-    cluster.commit("billing", FIRST, 1)
+@pytest.mark.parametrize(
+    ("consumed", "oldest_ms"), [pytest.param(1, 2000, id="some"), pytest.param(3, None, id="everything")]
+)
+def test_the_age_of_a_queue_is_that_of_its_first_message_not_consumed(cluster, admin, consumed, oldest_ms):
+    cluster.commit("billing", FIRST, consumed)
     cluster.commit("billing", SECOND, 0)
 
     with_ages, without = admin.fetch_group("billing", ages=True), admin.fetch_group("billing")
 
-    assert {queue: each.oldest_ms for queue, each in with_ages.progress.items()} == {
-        FIRST: 2000,
-        SECOND: None,
-    }
+    ages = {queue: each.oldest_ms for queue, each in with_ages.progress.items()}
+    assert ages == {FIRST: oldest_ms, SECOND: None}
     assert {each.oldest_ms for each in without.progress.values()} == {None}
-
-
-def test_a_group_that_has_consumed_everything_has_no_oldest_message(cluster, admin):
-    cluster.commit("billing", FIRST, 3)
-
-    assert admin.fetch_group("billing", ages=True).progress[FIRST].oldest_ms is None
 
 
 def test_dead_letters_are_counted_with_the_time_of_the_last_one(cluster, admin):
@@ -58,7 +47,5 @@ def test_ages_of_a_known_progress_are_read_apart(cluster, admin):
     cluster.commit("billing", FIRST, 1)
     progress = admin.fetch_progress("billing")
 
-    assert {queue: each.oldest_ms for queue, each in admin.fetch_ages(progress).items()} == {
-        FIRST: 2000,
-        SECOND: None,
-    }
+    ages = {queue: each.oldest_ms for queue, each in admin.fetch_ages(progress).items()}
+    assert ages == {FIRST: 2000, SECOND: None}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools import Admin, ClientConfig, MessageQueue, aio
 from rmqtools.errors import ConnectionLostError, RemotingError, RemotingTimeoutError
 from rmqtools.group import FindingKind
 from rmqtools.model.codes import RequestCode
@@ -12,14 +12,20 @@ A, B = "broker-a", "broker-b"
 QUEUES = [MessageQueue("orders", broker, 0) for broker in (A, B)]
 
 
+def filled() -> FakeCluster:
+    """A cluster to be opened; each broker has a queue, of which the group has consumed one message."""
+    cluster = FakeCluster(brokers=(A, B), auto_create_topics=False)
+    cluster.create_topic("orders", queues=1)
+    cluster.create_group("billing")
+    for queue in QUEUES:
+        cluster.store("orders", b"1", b"2", queue=queue)
+        cluster.commit("billing", queue, 1)
+    return cluster
+
+
 @pytest.fixture
 def cluster():
-    with FakeCluster(brokers=(A, B), auto_create_topics=False) as cluster:
-        cluster.create_topic("orders", queues=1)
-        cluster.create_group("billing")
-        for queue in QUEUES:
-            cluster.store("orders", b"1", b"2", queue=queue)
-            cluster.commit("billing", queue, 1)
+    with filled() as cluster:
         yield cluster
 
 
@@ -35,27 +41,44 @@ def cut_off(cluster, *brokers):
 
 
 @pytest.mark.parametrize(
-    ("ask", "expected"),
+    ("ask", "shown", "expected"),
     [
-        pytest.param(lambda admin: admin.fetch_group_list(), ["billing"], id="groups"),
-        pytest.param(lambda admin: [*admin.fetch_group_configs("billing")], [A], id="settings"),
-        pytest.param(lambda admin: admin.fetch_topic_groups("orders"), ["billing"], id="topic-groups"),
-        pytest.param(lambda admin: [*admin.fetch_topic_configs("orders")], [A], id="topic"),
-        pytest.param(lambda admin: [*admin.fetch_topic_stats("orders").offset_table], QUEUES[:1], id="stats"),
-        pytest.param(lambda admin: [*admin.fetch_progress("billing")], QUEUES[:1], id="progress"),
+        pytest.param(lambda admin: admin.fetch_group_list(), list, ["billing"], id="groups"),
+        pytest.param(lambda admin: admin.fetch_group_configs("billing"), list, [A], id="settings"),
+        pytest.param(lambda admin: admin.fetch_topic_groups("orders"), list, ["billing"], id="topic-groups"),
+        pytest.param(lambda admin: admin.fetch_topic_configs("orders"), list, [A], id="topic"),
         pytest.param(
-            lambda admin: admin.fetch_consumer_offsets("billing", "orders"), {QUEUES[0]: 1}, id="offsets"
+            lambda admin: admin.fetch_topic_stats("orders"),
+            lambda stats: [*stats.offset_table],
+            QUEUES[:1],
+            id="stats",
         ),
-        pytest.param(lambda admin: admin.fetch_consumer_ids("billing"), [], id="ids"),
-        pytest.param(lambda admin: [*admin.fetch_group("billing").progress], QUEUES[:1], id="group"),
+        pytest.param(lambda admin: admin.fetch_progress("billing"), list, QUEUES[:1], id="progress"),
+        pytest.param(
+            lambda admin: admin.fetch_consumer_offsets("billing", "orders"),
+            dict,
+            {QUEUES[0]: 1},
+            id="offsets",
+        ),
+        pytest.param(lambda admin: admin.fetch_consumer_ids("billing"), list, [], id="ids"),
+        pytest.param(
+            lambda admin: admin.fetch_group("billing"),
+            lambda group: [*group.progress],
+            QUEUES[:1],
+            id="group",
+        ),
     ],
 )
-def test_the_rest_is_returned_and_the_broker_without_an_answer_is_named(cluster, admin, ask, expected):
-    cut_off(cluster, B)
+async def test_the_rest_is_returned_and_the_broker_without_an_answer_is_named(ask, shown, expected):
+    async with (
+        filled() as cluster,
+        aio.Admin(ClientConfig(name_server=cluster.name_server), partial=True) as admin,
+    ):
+        cut_off(cluster, B)
 
-    assert ask(admin) == expected
-    assert list(admin.missing_brokers) == [B]
-    assert isinstance(admin.missing_brokers[B], ConnectionLostError)
+        assert shown(await ask(admin)) == expected
+        assert list(admin.missing_brokers) == [B]
+        assert isinstance(admin.missing_brokers[B], ConnectionLostError)
 
 
 def test_a_missing_broker_gets_no_second_request(cluster, admin):
@@ -77,18 +100,18 @@ def test_another_one_on_the_same_client_asks_again(cluster, admin):
         assert again.missing_brokers == {}
 
 
-@pytest.mark.process  # the broker's silence lasts as long as the request's timeout
-def test_the_error_of_a_hung_broker_has_its_address_and_the_name_of_the_request(cluster):
-    cluster.fault(broker=B, times=None, answer=Reaction.SILENCE)
-    config = ClientConfig(name_server=cluster.name_server, request_timeout=5)
-
-    with Admin(config, partial=True) as admin:
-        names = admin.fetch_group_list()
+async def test_the_error_of_a_hung_broker_has_its_address_and_the_name_of_the_request():
+    async with (
+        filled() as hung,
+        aio.Admin(ClientConfig(name_server=hung.name_server), partial=True) as admin,
+    ):
+        hung.fault(broker=B, times=None, answer=Reaction.SILENCE)
+        names = await admin.fetch_group_list()
         error = admin.missing_brokers[B]
 
     assert names == ["billing"]
     assert isinstance(error, RemotingTimeoutError)
-    assert str(error).startswith(f"{cluster.addr(B)} did not answer GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201)")
+    assert str(error).startswith(f"{hung.addr(B)} did not answer GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201)")
 
 
 def test_without_any_answer_the_error_is_raised(cluster, admin):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rmqtools import Admin, ClientConfig, Message, MessageQueue, Producer, ProducerConfig
+from rmqtools import Message, MessageQueue, Producer, ProducerConfig
 from rmqtools.errors import BrokerError, ConfigError, MessageRejectedError, UnsupportedError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.group_view import MessageTrack, TrackType
@@ -17,12 +17,6 @@ def cluster():
     with FakeCluster() as cluster:
         cluster.create_topic("orders", queues=1)
         yield cluster
-
-
-@pytest.fixture
-def admin(cluster):
-    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-        yield admin
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from rmqtools import ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.aio import Admin
 from rmqtools.model.codes import RequestCode, ResponseCode
@@ -15,12 +13,6 @@ from rmqtools.testing import FakeCluster
 def heartbeat(client_id: str, at: int, kind: str = "REGISTER", group: str = "g") -> bytes:
     known = {"clientId": client_id, "group": group, "heartbeatType": kind, "lastUpdateTimestamp": at}
     return json.dumps(known | {"localProxyId": "10.0.0.5%8080%8081"}).encode()
-
-
-@pytest.fixture
-def cluster():
-    with FakeCluster() as cluster:
-        yield cluster
 
 
 async def proxied(cluster: FakeCluster, *bodies: bytes) -> tuple[ProxiedMember, ...]:

@@ -22,7 +22,7 @@ from rmqtools.model.names import pop_retry_topic
 from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
 from rmqtools.testing.fake.state import refused
 from tests.unit.engine.exact.exact_scene import until
-from tests.unit.engine.exact.test_mirror import TOPIC, bodies, clusters, copy, mirror, queue
+from tests.unit.engine.exact.test_mirror import TOPIC, bodies, clusters, copy, following, mirror, queue
 
 
 async def die(dead: Mirror, *clusters: FakeCluster) -> None:
@@ -46,18 +46,25 @@ async def make_anew(cluster: FakeCluster) -> None:
     cluster.create_topic(TOPIC, queues=2)
 
 
-@pytest.mark.parametrize("new", [2, 5], ids=["shorter", "longer"])
-async def test_a_source_topic_that_was_made_anew_stops_the_mirror(new):
+@pytest.mark.parametrize(
+    ("tags", "copied", "new", "text"),
+    [
+        pytest.param((), 3, 2, "ends at offset 2, .* deleted and made again", id="shorter"),
+        pytest.param((), 3, 5, "another message at offset 2 .* deleted and made again", id="longer"),
+        pytest.param(("yes",), 0, 9, "another message at offset 2", id="the-filter-let-nothing-through"),
+    ],
+)
+async def test_a_source_topic_that_was_made_anew_stops_the_mirror(tags, copied, new, text):
     async with clusters() as (east, west):
-        east.store(TOPIC, b"1", b"2", b"3", queue=queue())
-        await copy(east, west)
+        east.store(TOPIC, b"1", b"2", b"3", queue=queue(), tags="no")
+        assert await copy(east, west, tags=tags) == copied
         await make_anew(east)
         east.advance(1.0)
-        east.store(TOPIC, *[b"new"] * new, queue=queue())
+        east.store(TOPIC, *[b"new"] * new, queue=queue(), tags="yes")
 
-        with pytest.raises(DataLossError, match="deleted and made again"):
-            await copy(east, west)
-        assert bodies(west) == [b"1", b"2", b"3"]
+        with pytest.raises(DataLossError, match=text):
+            await copy(east, west, tags=tags)
+        assert bodies(west) == [b"1", b"2", b"3"][:copied]
 
 
 async def test_a_source_made_anew_is_noticed_though_it_grows_beyond_the_position_meanwhile():
@@ -93,18 +100,6 @@ async def test_a_source_that_lost_its_end_is_noticed_by_a_mirror_that_runs():
             await running
 
 
-async def test_a_source_made_anew_is_noticed_though_the_filter_let_nothing_through():
-    async with clusters() as (east, west):
-        east.store(TOPIC, *[b"no"] * 5, queue=queue(), tags="no")
-        assert await copy(east, west, tags=("yes",)) == 0
-        await make_anew(east)
-        east.advance(1.0)
-        east.store(TOPIC, *[b"yes"] * 9, queue=queue(), tags="yes")
-
-        with pytest.raises(DataLossError, match="another message at offset 4"):
-            await copy(east, west, tags=("yes",))
-
-
 async def test_a_mirror_goes_on_at_its_stored_position_where_nothing_was_to_be_copied():
     async with clusters() as (east, west):
         east.store(TOPIC, *[b"no"] * 5, queue=queue(), tags="no")
@@ -125,16 +120,6 @@ async def test_a_mirror_goes_on_though_all_its_copies_have_expired():
         assert await copy(east, west) == 1
 
         assert bodies(west) == [b"3"]
-
-
-async def test_latest_is_looked_up_at_the_first_start_only():
-    async with clusters() as (east, west):
-        east.store(TOPIC, b"before", queue=queue())
-        assert await copy(east, west, begin="latest") == 0
-        east.store(TOPIC, b"1", queue=queue())
-        east.store(TOPIC, b"2", queue=queue(1))
-
-        assert await copy(east, west, begin="latest") == 2
 
 
 async def test_a_time_is_past_when_the_clock_of_the_sources_broker_says_so():
@@ -162,11 +147,9 @@ async def test_old_copies_behind_the_last_one_do_not_set_a_mirror_back_that_was_
     async with clusters() as (east, west):
         east.store(TOPIC, *[b"%d" % number for number in range(1000)], queue=queue())
         async with mirror(east, west) as copying:
-            running = asyncio.create_task(copying.run(follow=True))
-            await until(lambda: len(bodies(west)) == 1000)
-            await asyncio.sleep(seconds)
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+            async with following(copying):
+                await until(lambda: len(bodies(west)) == 1000)
+                await asyncio.sleep(seconds)
             await die(copying, west)
         send_again(west, 100)
 
@@ -216,16 +199,13 @@ async def test_both_topics_may_grow_though_their_brokers_differ_in_number():
 
 
 async def test_queues_that_are_added_join_a_running_mirror():
-    async with clusters(queues=1) as (east, west), mirror(east, west) as copying:
-        running = asyncio.create_task(copying.run(follow=True))
+    async with clusters(queues=1) as (east, west), mirror(east, west) as copying, following(copying):
         await until(lambda: copying.progress() and not copying.progress()[0].waits_for)
         east.create_topic(TOPIC, queues=2)
         east.store(TOPIC, b"added", queue=queue(1))
         await until(lambda: any("add one" in each.waits_for for each in copying.progress()))
         west.create_topic(TOPIC, queues=2)
         await until(lambda: bodies(west, 1))
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
         assert bodies(west, 1) == [b"added"]
 
@@ -307,14 +287,15 @@ REST = [b"%d" % number for number in range(20)]
 
 
 async def test_a_refused_message_stops_its_topic_and_no_other():
-    async with poisoned() as (east, west), mirror(east, west, topics=BOTH) as copying:
-        running = asyncio.create_task(copying.run(follow=True))
+    async with (
+        poisoned() as (east, west),
+        mirror(east, west, topics=BOTH) as copying,
+        following(copying) as running,
+    ):
         await until(lambda: any(each.error for each in copying.progress()))
         east.store("other", b"z")
         await until(lambda: len(west.messages("other")) == 3)
         assert not running.done()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
         assert b"10" not in bodies(west)
         assert {each.source.topic for each in copying.progress() if each.error} == {TOPIC}
@@ -358,18 +339,6 @@ async def test_a_busy_page_cache_is_no_refusal():
 
 
 # groups
-
-
-async def test_a_group_goes_on_behind_its_last_consumed_copy_and_gets_what_others_sent():
-    async with clusters() as (east, west):
-        east.store(TOPIC, *[b"%d" % number for number in range(20)], queue=queue())
-        await copy(east, west)
-        west.store(TOPIC, *[b"own"] * 5, queue=queue())
-        east.commit("readers", queue(), 20)
-        async with mirror(east, west) as copying:
-            (moved,) = await copying.move_group("readers")
-
-        assert (moved.target_offset, west.committed("readers", queue())) == (20, 20)
 
 
 async def test_a_group_is_not_moved_to_a_copy_that_is_behind_or_not_known():

@@ -1,7 +1,7 @@
 """Staged writes on a fake cluster: what is decided, what is copied, and what a second call does."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 from unittest.mock import AsyncMock
@@ -15,8 +15,7 @@ from rmqtools.engine.exact.queue_writer import QueueWriter
 from rmqtools.engine.exact.staged_writes import StagedLane
 from rmqtools.engine.exact.writer_decisions import WriterDecisions
 from rmqtools.errors import ConfigError, DataLossError, ExactAppendError, MessageRejectedError
-from rmqtools.policy.exact_append import LOCK_SECONDS, Since
-from rmqtools.policy.staged import BatchDecision
+from rmqtools.policy.exact_append import LOCK_SECONDS
 from rmqtools.testing import FakeCluster, Reaction, RequestCode
 
 TOPIC, STAGING = "orders", "orders-staging"
@@ -67,17 +66,6 @@ async def test_the_rows_of_a_commit_are_stored_and_no_others():
 
         assert (done.rows, done.copied, done.is_first) == (4, 4, True)
         assert (stored(cluster), stored(cluster, 1)) == (["a", "b", "c"], ["d"])
-
-
-async def test_a_commit_called_again_copies_nothing_whatever_was_staged_meanwhile():
-    async with scene() as (cluster, producer, writes):
-        await writes.commit(1, [await stage(producer, "a")])
-
-        async with staged(producer) as again:
-            done = await again.commit(1, [await stage(producer, "a run again")])
-
-        assert (done.rows, done.copied, done.is_first) == (1, 0, False)
-        assert stored(cluster) == ["a"]
 
 
 @pytest.mark.parametrize("answered", [True, False], ids=["between requests", "without an answer"])
@@ -158,18 +146,6 @@ async def test_a_commit_run_again_with_other_rows_is_refused_and_says_what_is_st
         assert stored(cluster) == ["a1", "b1", "a2", "b2"]
 
 
-async def test_an_earlier_commit_run_again_with_its_rows_succeeds():
-    async with scene() as (cluster, producer, writes):
-        for number in (1, 2, 3):
-            await writes.commit(number, [await stage(producer, f"a{number}")], digest=number)
-
-        async with staged(producer) as late:
-            done = await late.commit(1, [await stage(producer, "a1")], digest=1)
-
-        assert (done.rows, done.copied, done.is_first) == (1, 0, False)
-        assert stored(cluster) == ["a1", "a2", "a3"]
-
-
 async def test_first_rows_are_kept_if_asked_for_and_only_by_the_last_commit(caplog):
     async with scene() as (cluster, producer, writes):
         for number in (1, 2):
@@ -220,18 +196,29 @@ async def test_an_empty_commit_is_decided_too():
         assert stored(cluster) == []
 
 
+def once_before(
+    monkeypatch: pytest.MonkeyPatch, kind: type, name: str, happen: Callable[[Any], Awaitable[None]]
+) -> None:
+    """Let something happen before the next call of a method."""
+    method = getattr(kind, name)
+
+    async def late(own: Any, *args: Any) -> Any:
+        monkeypatch.setattr(kind, name, method)
+        await happen(own)
+        return await method(own, *args)
+
+    monkeypatch.setattr(kind, name, late)
+
+
 async def test_the_number_of_an_empty_commit_is_kept_too_and_lowers_no_later_one(monkeypatch):
     async with scene() as (cluster, producer, writes):
         await writes.commit(1, [])
-        store_place = WriterDecisions.store_place
 
-        async def store_late(decisions: WriterDecisions, decided: BatchDecision) -> None:
-            monkeypatch.setattr(WriterDecisions, "store_place", store_place)
+        async def commit_elsewhere(_: WriterDecisions) -> None:
             async with staged(producer) as other:
                 await other.commit(3, [await stage(producer, "a")])
-            await store_place(decisions, decided)
 
-        monkeypatch.setattr(WriterDecisions, "store_place", store_late)
+        once_before(monkeypatch, WriterDecisions, "store_place", commit_elsewhere)
         await writes.commit(2, [])
         cluster.end_at(queue(topic=DECISIONS), 0)
         async with staged(producer) as again:
@@ -264,16 +251,14 @@ async def test_a_lost_topic_of_decisions_is_an_error_and_nothing_is_stored_twice
 
 async def test_a_decision_that_was_lost_while_another_process_waited_for_the_locks_is_an_error(monkeypatch):
     async with scene() as (cluster, producer, writes):
-        ranges, reserve = [await stage(producer, "a")], QueueWriter.reserve
+        ranges = [await stage(producer, "a")]
 
-        async def reserve_late(writer: QueueWriter) -> int:
-            monkeypatch.setattr(QueueWriter, "reserve", reserve)
+        async def decide_and_lose(_: QueueWriter) -> None:
             async with staged(producer) as other:
                 await other.commit(1, ranges)
             cluster.end_at(queue(topic=DECISIONS), 0)
-            return await reserve(writer)
 
-        monkeypatch.setattr(QueueWriter, "reserve", reserve_late)
+        once_before(monkeypatch, QueueWriter, "reserve", decide_and_lose)
         with pytest.raises(ExactAppendError, match=r"its record has expired .* or was lost"):
             await writes.commit(1, [await stage(producer, "a", "b")])
 
@@ -283,20 +268,17 @@ async def test_a_decision_that_was_lost_while_another_process_waited_for_the_loc
 async def test_a_decision_made_anew_while_a_process_waited_to_finish_the_lost_one_is_an_error(monkeypatch):
     async with scene() as (cluster, producer, writes):
         first, again = await stage(producer, "a"), await stage(producer, "a")
-        resume = QueueWriter.resume
         with monkeypatch.context() as patched:
             patched.setattr(WriterDecisions, "store_place", AsyncMock(side_effect=asyncio.CancelledError))
             with pytest.raises(asyncio.CancelledError):
                 await writes.commit(1, [again])
 
-        async def resume_late(writer: QueueWriter, since: Since) -> int | None:
-            monkeypatch.setattr(QueueWriter, "resume", resume)
+        async def lose_and_decide(_: QueueWriter) -> None:
             cluster.end_at(queue(topic=DECISIONS), 0)
             async with staged(producer) as other:
                 assert (await other.commit(1, [first])).is_first
-            return await resume(writer, since)
 
-        monkeypatch.setattr(QueueWriter, "resume", resume_late)
+        once_before(monkeypatch, QueueWriter, "resume", lose_and_decide)
         with pytest.raises(ExactAppendError, match=r"its record has expired .* or was lost"):
             await writes.commit(1, [again])
 
@@ -481,17 +463,14 @@ async def test_all_locks_are_held_before_anything_is_decided():
 async def test_a_process_that_was_paused_after_its_decision_looks_what_another_one_has_stored(monkeypatch):
     async with scene() as (cluster, producer, writes):
         ranges = [await stage(producer, "a")]
-        copy = StagedLane.copy
 
-        async def paused_copy(lane: StagedLane) -> None:
-            monkeypatch.setattr(StagedLane, "copy", copy)
+        async def pause(lane: StagedLane) -> None:
             lane.writer._age.lost()
             cluster.advance(61.0)  # brokers keep a lock for a minute
             async with staged(producer) as other:
                 assert (await other.commit(1, ranges)).copied == 1
-            await copy(lane)
 
-        monkeypatch.setattr(StagedLane, "copy", paused_copy)
+        once_before(monkeypatch, StagedLane, "copy", pause)
         done = await writes.commit(1, ranges)
 
         assert (done.is_first, done.rows) == (True, 1)

@@ -42,17 +42,18 @@ async def test_numbers_may_be_left_out():
         assert stored(cluster) == ["a", "b"]
 
 
-@pytest.mark.parametrize("lost", ["expired", "cut off"])
-async def test_a_commit_whose_decision_is_lost_is_refused_and_the_next_one_is_not(lost):
+@pytest.mark.parametrize(
+    "lose",
+    [
+        pytest.param(lambda cluster, end: cluster.begin_at(queue(topic=DECISIONS), end), id="expired"),
+        pytest.param(lambda cluster, _: cluster.end_at(queue(topic=DECISIONS), 2), id="cut-off"),
+    ],
+)
+async def test_a_commit_whose_decision_is_lost_is_refused_and_the_next_one_is_not(lose):
     async with scene() as (cluster, producer, writes):
         for number in (1, 2):
             await writes.commit(number, [await stage(producer, f"a{number}")])
-        decisions = queue(topic=DECISIONS)
-        end = len(cluster.messages(DECISIONS))
-        if lost == "expired":
-            cluster.begin_at(decisions, end)
-        else:
-            cluster.end_at(decisions, 2)
+        lose(cluster, len(cluster.messages(DECISIONS)))
 
         async with staged(producer) as again:
             with pytest.raises(ExactAppendError, match=r"its record has expired .* or was lost"):

@@ -1,15 +1,27 @@
-"""Single sends that share requests: who shares with whom, and each caller's own result."""
+"""Single sends that share requests: with whom, each caller's own result, and the end of the producer."""
 
 import asyncio
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from rmqtools import Message, SendStatus
-from rmqtools.model.codes import RequestCode
-from rmqtools.model.queue import MessageQueue
+from rmqtools.engine.producer.send import ANY_QUEUE
+from rmqtools.errors import (
+    ClientStateError,
+    MessageRejectedError,
+    PermissionDeniedError,
+    SendError,
+    UnknownOutcomeError,
+)
+from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.result import Outcome
+from rmqtools.observer import observe
 from rmqtools.select import SelectMessageQueueByHash
+from rmqtools.testing import Reaction
+from tests.support.send_ways import Observed
+from tests.support.trace_records import parse_pubs
 from tests.unit.engine.producer.accumulator_scene import (
     BATCH,
     QUEUE,
@@ -22,6 +34,7 @@ from tests.unit.engine.producer.accumulator_scene import (
     send_all,
     slow,
 )
+from tests.unit.engine.producer.test_trace import TOPIC, traceable, traces_of
 
 
 async def test_messages_of_one_loop_iteration_share_a_request_and_each_gets_its_own_place():
@@ -38,13 +51,6 @@ async def test_messages_of_one_loop_iteration_share_a_request_and_each_gets_its_
             assert message.offset_msg_id == result.offset_msg_id
             assert result.status is SendStatus.SEND_OK
             assert [attempt.outcome for attempt in result.attempts] == [Outcome.STORED]
-
-
-async def test_without_linger_every_message_is_a_request():
-    async with lingering(linger=0.0) as (producer, cluster):
-        assert producer._accumulator is None
-        await asyncio.gather(*send_all(producer, plain(20)))
-        assert codes(cluster) == [SINGLE] * 20
 
 
 async def test_a_message_without_company_leaves_at_once_as_without_linger():
@@ -88,15 +94,6 @@ async def test_full_batches_leave_at_once_one_for_each_queue():
         assert on_queues == {"0", "1", "2", "3"}
         assert all(len(request.body) <= 4096 for request in cluster.requests(code=BATCH))
         await asyncio.gather(*sends)
-
-
-async def test_a_queue_keeps_the_order_in_which_its_messages_were_given():
-    async with lingering(queues=2, batch_bytes=4096) as (producer, cluster):
-        await asyncio.gather(*send_all(producer, plain(500, size=100)))
-        for queue_id in range(2):
-            bodies = [message.body for message in cluster.messages("T", MessageQueue("T", "a", queue_id))]
-            assert len(bodies) > 100
-            assert bodies == sorted(bodies)
 
 
 @pytest.mark.parametrize(
@@ -178,3 +175,238 @@ async def test_a_topics_first_request_has_its_queue_for_itself_although_its_queu
         await asyncio.sleep(0.1)
         assert codes(cluster) == [SINGLE]
         await asyncio.gather(*sends)
+
+
+# refusals, silence, timeouts and cancelled callers
+
+
+async def test_a_message_that_is_not_valid_is_refused_to_its_caller_alone():
+    async with lingering(max_message_bytes=1999, batch_bytes=1999) as (producer, _):
+        bad = [Message("T", b""), Message("T", b"x" * 2000), Message("T", b"x", tags="a||b")]
+        results: list[Any] = await asyncio.gather(
+            *send_all(producer, [*plain(5), *bad, *plain(5)]), return_exceptions=True
+        )
+        assert [type(result) for result in results[5:8]] == [MessageRejectedError] * 3
+        assert {result.status for result in results[:5] + results[8:]} == {SendStatus.SEND_OK}
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "outcomes", "text"),
+    [
+        pytest.param(
+            ResponseCode.INVALID_PARAMETER, SendError, [Outcome.REFUSED], "INVALID_PARAMETER", id="refused"
+        ),
+        pytest.param(Reaction.SWALLOW, UnknownOutcomeError, [Outcome.UNKNOWN] * 3, "", id="silent"),
+    ],
+)
+async def test_an_error_is_told_to_every_caller_as_an_object_of_its_own_with_the_attempts_made(
+    answer, kind, outcomes, text
+):
+    async with lingering() as (producer, cluster):
+        cluster.fault(code=BATCH, times=None, answer=answer)
+        sends = send_all(producer, plain(5), timeout=1.0)
+        errors: list[Any] = await asyncio.gather(*sends, return_exceptions=True)
+        assert {type(error) for error in errors} == {kind}
+        assert len({id(error) for error in errors}) == 5
+        for error in errors:
+            assert [attempt.outcome for attempt in error.attempts] == outcomes
+            assert text in str(error)
+            assert error.__cause__ is not None
+
+
+async def test_a_topic_that_may_not_be_written_is_told_to_every_caller():
+    async with lingering() as (producer, cluster):
+        cluster.create_topic("R", perm=4)
+        sends = send_all(producer, [Message("R", b"x")] * 3)
+        errors: list[Any] = await asyncio.gather(*sends, return_exceptions=True)
+        assert [type(error) for error in errors] == [PermissionDeniedError] * 3
+        assert codes(cluster) == []
+
+
+async def test_a_batch_that_the_broker_refuses_for_its_content_is_sent_again_message_by_message():
+    async with lingering() as (producer, cluster):
+
+        def refuse(request):
+            is_bad = request.code == BATCH or b"0002" in request.body
+            return ResponseCode.MESSAGE_ILLEGAL if is_bad else Reaction.PASS
+
+        cluster.fault(times=None, answer=lambda r: refuse(r) if r.code in (SINGLE, BATCH) else Reaction.PASS)
+        results = await asyncio.gather(*send_all(producer, plain(5)), return_exceptions=True)
+        assert [isinstance(result, SendError) for result in results] == [False, False, True, False, False]
+        assert sorted(message.body for message in cluster.messages("T")) == [
+            b"%04d" % n for n in (0, 1, 3, 4)
+        ]
+
+
+async def test_messages_of_a_refused_batch_stay_in_the_order_of_their_queue():
+    async with lingering() as (producer, cluster):
+        cluster.fault(code=BATCH, times=None, answer=ResponseCode.MESSAGE_ILLEGAL)
+        await asyncio.gather(*send_all(producer, plain(5), queue=QUEUE))
+        assert [message.body for message in cluster.messages("T")] == [b"%04d" % n for n in range(5)]
+
+
+async def test_every_caller_has_its_own_timeout_unknown_in_a_request_and_not_sent_before():
+    async with lingering() as (producer, cluster):
+        slow(cluster, 1.0, None, code=BATCH)
+        now = producer._client.clock.monotonic
+        began = now()
+        hurried = send_all(producer, plain(1), timeout=0.3, queue=QUEUE)
+        patient = send_all(producer, plain(2), timeout=2.5, queue=QUEUE)
+        await on_wire(cluster, 1)
+        waiting = send_all(producer, plain(2), timeout=0.4, queue=QUEUE)
+        late = send_all(producer, plain(2), timeout=2.5, queue=QUEUE)
+        with pytest.raises(UnknownOutcomeError, match="may or may not be stored"):
+            await hurried[0]
+        assert 0.3 <= now() - began < 0.6
+        for send in waiting:
+            with pytest.raises(SendError, match="nothing was sent") as caught:
+                await send
+            assert type(caught.value) is SendError
+        assert now() - began < 0.7
+        results = await asyncio.gather(*patient, *late)
+        assert [result.queue_offset for result in results] == [1, 2, 3, 4]
+        assert len(cluster.messages("T")) == 5
+
+
+async def test_a_caller_whose_time_is_over_during_a_request_is_told_the_attempts_that_had_ended():
+    async with lingering(brokers=("a", "b")) as (producer, cluster):
+        cluster.fault(code=BATCH, answer=ResponseCode.SYSTEM_BUSY)
+        cluster.fault(code=BATCH, answer=Reaction.SILENCE)
+        hurried = send_all(producer, plain(1), timeout=0.3)
+        patient = send_all(producer, plain(1), timeout=2.5)
+        with pytest.raises(UnknownOutcomeError) as caught:
+            await hurried[0]
+        assert [attempt.outcome for attempt in caught.value.attempts] == [Outcome.REFUSED]
+        assert len((await patient[0]).attempts) == 3
+
+
+async def test_a_caller_that_gives_up_takes_its_waiting_message_along_and_no_other():
+    async with lingering() as (producer, cluster):
+        first = await held_up(producer, cluster)
+        others = send_all(producer, plain(6))
+        await asyncio.sleep(0)
+        others[0].cancel()
+        others[3].cancel()
+        first[0].cancel()
+        results = await asyncio.gather(*others, return_exceptions=True)
+        assert [isinstance(result, asyncio.CancelledError) for result in results] == [
+            True, False, False, True, False, False,
+        ]  # fmt: skip
+        bodies = sorted(message.body for message in cluster.messages("T"))
+        assert bodies == [b"0000", b"0001", b"0002", b"0004", b"0005"]  # the first was in a request
+
+
+async def test_a_caller_that_gives_up_during_a_request_does_not_disturb_the_others():
+    async with lingering() as (producer, cluster):
+        slow(cluster, 0.5, code=BATCH)
+        sends = send_all(producer, plain(4))
+        await on_wire(cluster, 1)
+        sends[1].cancel()
+        results = await asyncio.gather(*sends, return_exceptions=True)
+        assert [result.queue_offset for result in results if not isinstance(result, BaseException)] == [
+            0,
+            2,
+            3,
+        ]
+
+
+# closing, traces and observers
+
+
+async def test_closing_sends_what_was_accepted_and_refuses_what_comes_later():
+    async with lingering() as (producer, cluster):
+        sends = await held_up(producer, cluster)
+        sends += send_all(producer, plain(20))
+        sends += send_all(producer, plain(20), queue=QUEUE)
+        await asyncio.sleep(0)
+        await producer.close()
+        assert all(send.done() for send in sends)
+        assert len({(await send).msg_id for send in sends}) == 41
+        assert len(cluster.messages("T")) == 41
+        with pytest.raises(ClientStateError):
+            await producer.send(Message("T", b"late"))
+
+
+async def test_closing_ends_within_the_send_timeout_and_tells_everybody_what_is_known():
+    async with lingering() as (producer, cluster):
+        cluster.fault(code=BATCH, times=None, answer=Reaction.SILENCE)
+        now = asyncio.get_running_loop().time
+        on_the_wire = send_all(producer, plain(3), timeout=60, queue=QUEUE)
+        await on_wire(cluster, 1)
+        waiting = send_all(producer, plain(3), timeout=60, queue=QUEUE)
+        await asyncio.sleep(0)
+        began = now()
+        await producer.close()
+        assert now() - began < 4.0  # send_timeout is 3 s
+        errors = await asyncio.gather(*on_the_wire, *waiting, return_exceptions=True)
+        assert [type(error) for error in errors] == [UnknownOutcomeError] * 3 + [SendError] * 3
+        assert "the producer was closed: nothing was sent" in str(errors[-1])
+        assert len(producer._accumulator._requests) == 0
+
+
+async def test_a_request_that_closing_ends_before_it_began_was_not_sent():
+    async with lingering() as (producer, cluster):
+        sends = send_all(producer, plain(3))
+        accumulator = producer._accumulator
+        while not accumulator._requests.tasks:  # noqa: ASYNC110 - iteration by iteration
+            await asyncio.sleep(0)
+        await accumulator._requests.stop()
+        for error in await asyncio.gather(*sends, return_exceptions=True):
+            assert type(error) is SendError
+            assert "the producer was closed: nothing was sent" in str(error)
+        assert codes(cluster) == []
+
+
+async def test_a_message_whose_selector_was_waiting_for_the_route_is_not_sent_after_closing():
+    async with lingering() as (producer, cluster):
+        core = producer
+        await core._accumulator._selecting.acquire()
+        (send,) = send_all(producer, plain(1), selector=lambda queues, message, arg: queues[0])
+        await asyncio.sleep(0)
+        await producer.close()
+        core._accumulator._selecting.release()
+        with pytest.raises(SendError, match="the producer was closed: nothing was sent"):
+            await send
+        assert codes(cluster) == []
+
+
+def test_every_message_of_a_batch_is_traced_those_sent_by_closing_too():
+    async def use(producer, broker):
+        messages = [Message("T", b"body", keys=f"k{number}") for number in range(5)]
+        sends = send_all(producer, messages)
+        await asyncio.sleep(0)
+        await producer.close()
+        assert len({(await send).msg_id for send in sends}) == 5
+
+    (message,) = traces_of(traceable, use, enable_trace=True, linger=2.0)
+    assert [record.keys for record in parse_pubs(message.body.decode())] == [
+        f"k{number}" for number in range(5)
+    ]
+    assert message.ext_fields["b"] == TOPIC
+
+
+@pytest.fixture
+def observer():
+    observe(observer := Observed())
+    yield observer
+    observe(None)
+
+
+async def test_an_observer_sees_every_send_by_itself(observer):
+    async with lingering() as (producer, cluster):
+        await asyncio.gather(*send_all(producer, plain(5)))
+        assert (len(observer.results), observer.errors) == (5, [])
+        assert {message.body for message in cluster.messages("T")} == {b"changed"}
+        assert codes(cluster) == [BATCH]
+        cluster.fault(code=BATCH, times=None, answer=Reaction.DISCONNECT)
+        await asyncio.gather(*send_all(producer, plain(5)), return_exceptions=True)
+        assert (len(observer.results), len(observer.errors)) == (5, 5)
+
+
+async def test_a_traced_send_that_is_cancelled_before_it_begins_is_not_sent():
+    async with lingering(enable_trace=True) as (producer, cluster):
+        cancelled = asyncio.ensure_future(producer._begin(Message("T", b"never"), ANY_QUEUE, None))
+        cancelled.cancel()
+        await asyncio.gather(cancelled, return_exceptions=True)
+        await producer.send(Message("T", b"sent"))
+        assert [message.body for message in cluster.messages("T")] == [b"sent"]

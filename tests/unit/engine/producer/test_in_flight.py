@@ -1,14 +1,18 @@
-"""The bound itself: who enters, who waits, and what is given back."""
+"""The bound of sends that are in flight: who enters, who waits, and what is given back."""
 
 import asyncio
 import threading
+from contextlib import asynccontextmanager
 
 import pytest
 
 from rmqtools import Message, ProducerConfig
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.engine.producer.in_flight import InFlight, Reservation, reservation_of
-from rmqtools.errors import BackPressureError
+from rmqtools.errors import BackPressureError, ClientStateError, MessageRejectedError, UnknownOutcomeError
+from rmqtools.model.result import SendsInFlight
+from rmqtools.testing import Reaction
+from tests.unit.engine.producer.accumulator_scene import BATCH, SINGLE, lingering, plain, send_all, slow
 
 
 def bound(**settings) -> InFlight:
@@ -26,21 +30,6 @@ def is_full(in_flight: InFlight, size: int = 1) -> bool:
     finally:
         in_flight.leave(place)
     return False
-
-
-def test_as_many_messages_enter_as_the_bound_says():
-    in_flight, places = bound(), [Reservation(1), Reservation(1)]
-
-    assert [is_full(in_flight) for place in places if in_flight.enter_on_thread(place, 1.0)] == [False, True]
-
-
-def test_bytes_are_bounded_too_and_given_back():
-    in_flight, place = bound(), Reservation(60)
-    in_flight.enter_on_thread(place, 1.0)
-
-    assert [is_full(in_flight, 40), is_full(in_flight, 41)] == [False, True]
-    in_flight.leave(place)
-    assert not is_full(in_flight, 41)
 
 
 def test_a_body_larger_than_the_bound_enters_alone():
@@ -123,3 +112,141 @@ def test_what_is_no_message_needs_no_bytes_and_is_refused_by_its_send(wrong):
 
 def test_items_of_a_view_may_be_wider_than_a_byte():
     assert reservation_of(Message("T", memoryview(b"12345678").cast("I"))).size == 8  # type: ignore[arg-type]
+
+
+# sends on an event loop: the bound holds, and each end gives back
+
+
+BOUND = 4
+
+
+@pytest.fixture(params=[0.0, 0.01], ids=["single", "linger"])
+def linger(request) -> float:
+    return request.param
+
+
+@asynccontextmanager
+async def bounded(linger, **settings):
+    wanted = {"linger": linger, "enable_backpressure_for_async_mode": True} | settings
+    wanted.setdefault("back_pressure_for_async_send_num", BOUND)
+    async with lingering(**wanted) as (producer, cluster):
+        yield producer, cluster
+
+
+def silent(cluster) -> None:
+    for code in (SINGLE, BATCH):
+        cluster.fault(code=code, times=None, answer=Reaction.SILENCE)
+
+
+async def test_no_more_messages_are_in_flight_than_the_bound_and_all_are_stored(linger):
+    most = 0
+    async with bounded(linger) as (producer, cluster):
+        slow(cluster, 0.05, times=None)
+        tasks = send_all(producer, plain(3 * BOUND))
+        while not all(task.done() for task in tasks):
+            most = max(most, producer.sends_in_flight().messages)
+            await asyncio.sleep(0.001)
+
+        assert (most, len(cluster.messages("T"))) == (BOUND, 3 * BOUND)
+        assert producer.sends_in_flight() == SendsInFlight(0, 0, 0)
+
+
+async def test_bytes_are_bounded_too(linger):
+    settings = {"back_pressure_for_async_send_num": 100, "back_pressure_for_async_send_size": 50}
+    async with bounded(linger, **settings) as (producer, cluster):
+        slow(cluster, 0.05, times=None)
+        tasks = send_all(producer, plain(10, size=20))
+        await asyncio.sleep(0.01)
+        assert producer.sends_in_flight() == SendsInFlight(messages=2, body_bytes=40, waiting=8)
+        await asyncio.gather(*tasks)
+
+
+async def test_orders_are_kept_and_counted(linger):
+    async with bounded(linger) as (producer, cluster):
+        slow(cluster, 0.01, times=None)
+        messages = [Message("T", b"%d" % n, sharding_key="one") for n in range(3 * BOUND)]
+        tasks = [asyncio.create_task(producer.send_orderly(message)) for message in messages]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert producer.sends_in_flight().messages == BOUND
+        results = await asyncio.gather(*tasks)
+
+    assert [result.queue_offset for result in results] == list(range(3 * BOUND))
+
+
+async def test_a_send_that_finds_no_room_in_its_time_was_not_sent(linger):
+    async with bounded(linger) as (producer, cluster):
+        silent(cluster)
+        tasks = send_all(producer, plain(BOUND), timeout=5.0)
+        await asyncio.sleep(0)
+        with pytest.raises(BackPressureError, match="nothing was sent") as caught:
+            await producer.send(Message("T", b"late"), timeout=0.2)
+        assert caught.value.attempts == ()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+        assert not any(b"late" in (request.body or b"") for request in cluster.requests())
+
+
+async def test_waiting_takes_from_the_time_of_the_send(linger):
+    async with bounded(linger) as (producer, cluster):
+        silent(cluster)
+        loop = asyncio.get_running_loop()
+        tasks = send_all(producer, plain(BOUND), timeout=1.0)
+        await asyncio.sleep(0)
+        began = loop.time()
+        with pytest.raises(UnknownOutcomeError):
+            await producer.send(Message("T", b"later"), timeout=1.5)
+
+        assert loop.time() - began == pytest.approx(1.5, abs=0.3)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_where_waiting_is_not_wanted_a_send_above_the_bound_fails_at_once(linger):
+    async with bounded(linger, back_pressure_waits=False) as (producer, cluster):
+        slow(cluster, 0.05, times=None)
+        results = await asyncio.gather(*send_all(producer, plain(BOUND + 2)), return_exceptions=True)
+
+        assert [type(each) is BackPressureError for each in results] == [False] * BOUND + [True] * 2
+        assert (await producer.send(Message("T", b"next"))).queue.topic == "T"
+
+
+async def test_room_is_given_back_by_answers_errors_timeouts_and_cancelled_calls(linger):
+    async with bounded(linger) as (producer, cluster):
+        await producer.send(Message("T", b"stored"))
+        with pytest.raises(MessageRejectedError):
+            await producer.send(Message("T", b""))
+        silent(cluster)
+        with pytest.raises(UnknownOutcomeError):
+            await producer.send(Message("T", b"silence"), timeout=0.1)
+        tasks = send_all(producer, plain(2 * BOUND))
+        await asyncio.sleep(0.01)
+        seen = producer.sends_in_flight()
+        assert (seen.messages, seen.waiting) == (BOUND, BOUND)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+        assert producer.sends_in_flight() == SendsInFlight(0, 0, 0)
+
+
+async def test_closing_ends_the_waiting_at_once(linger):
+    async with bounded(linger) as (producer, cluster):
+        silent(cluster)
+        tasks = send_all(producer, plain(2 * BOUND))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(producer.close())
+        ended = await asyncio.wait_for(asyncio.gather(*tasks[BOUND:], return_exceptions=True), 0.1)
+
+        assert [type(error) for error in ended] == [ClientStateError] * BOUND
+        await closing
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert producer.sends_in_flight() == SendsInFlight(0, 0, 0)
+
+
+async def test_nothing_is_counted_unless_it_is_enabled():
+    async with lingering() as (producer, cluster):
+        slow(cluster, 0.01, times=None)
+        tasks = send_all(producer, plain(2))
+        await asyncio.sleep(0)
+        assert producer.sends_in_flight() == SendsInFlight(0, 0, 0)
+        await asyncio.gather(*tasks)

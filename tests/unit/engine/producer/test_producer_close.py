@@ -1,6 +1,8 @@
 """Closing a producer: at any time, twice, from any state, and to its end."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -11,8 +13,8 @@ from rmqtools.errors import ClientStateError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.message import Message
 from rmqtools.protocol.wire.command import RemotingCommand
+from rmqtools.testing import Reaction
 from tests.support.scripted_cluster import ScriptedCluster, silent, stored
-from tests.support.scripted_peer import run
 from tests.support.scripted_transactions import TransactionBroker, until
 from tests.support.transactions import COMMIT
 
@@ -54,24 +56,20 @@ def kind(request) -> type[Producer]:
     return request.param
 
 
-def closing(use, kind: type[Producer]) -> Farewells:
-    cluster = Farewells()
-
-    async def scenario() -> None:
-        async with cluster.serving():
-            producer = producer_of(kind, cluster.name_server)
-            await producer.start()
-            await producer.send(Message("T", b"x"))
-            await use(producer, cluster)
-            assert producer._client.remoting.connections == {}
-            assert len(producer._client.background) == 0
-
-    run(scenario)
-    return cluster
+@asynccontextmanager
+async def closing(kind: type[Producer]) -> AsyncIterator[tuple[Any, Farewells]]:
+    """A producer that has sent a message; at the end of the block it is closed, and nothing is left open."""
+    async with Farewells().serving() as cluster:
+        producer = producer_of(kind, cluster.name_server)
+        await producer.start()
+        await producer.send(Message("T", b"x"))
+        yield producer, cluster
+        assert producer._client.remoting.connections == {}
+        assert len(producer._client.background) == 0
 
 
-def test_every_call_of_close_waits_for_the_end_and_the_group_is_left_once(kind):
-    async def use(producer, cluster):
+async def test_every_call_of_close_waits_for_the_end_and_the_group_is_left_once(kind):
+    async with closing(kind) as (producer, cluster):
         first = asyncio.create_task(producer.close())
         await until(lambda: cluster.count)
         await producer.close()
@@ -79,38 +77,36 @@ def test_every_call_of_close_waits_for_the_end_and_the_group_is_left_once(kind):
         await first
         await producer.close()
 
-    assert closing(use, kind).count == 1
+    assert cluster.count == 1
 
 
-def test_a_close_that_was_cut_short_goes_on_and_the_next_one_waits_for_its_end(kind):
-    async def use(producer, cluster):
+async def test_a_close_that_was_cut_short_goes_on_and_the_next_one_waits_for_its_end(kind):
+    async with closing(kind) as (producer, cluster):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await producer.close()
         assert producer._client.remoting.connections != {}
         await producer.close()
 
-    assert closing(use, kind).count == 1
+    assert cluster.count == 1
 
 
-def test_nothing_is_sent_once_closing_has_begun(kind):
-    async def use(producer, cluster):
+async def test_nothing_is_sent_once_closing_has_begun(kind):
+    async with closing(kind) as (producer, cluster):
         first = asyncio.create_task(producer.close())
         await until(lambda: cluster.count)
         with pytest.raises(ClientStateError, match="closed: make a new one"):
             await producer.send(Message("T", b"x"))
         await first
 
-    assert len(closing(use, kind).sends) == 1
+    assert len(cluster.sends) == 1
 
 
-def test_a_step_that_fails_keeps_no_other_from_running(kind, caplog):
-    async def use(producer, cluster):
+async def test_a_step_that_fails_keeps_no_other_from_running(kind, caplog):
+    async with closing(kind) as (producer, _):
         await producer._client.stop_tasks()  # a poll of the routes would remove the broker
         producer._client.routes.tables.broker_addrs["odd"] = {0: 5}  # no address: a defect
         await producer.close()
-
-    closing(use, kind)
 
     assert "closing_step_failed" in caplog.text
 
@@ -123,29 +119,24 @@ async def test_a_producer_that_was_never_started_can_be_closed_and_not_be_starte
         await producer.start()
 
 
-async def test_a_request_that_waits_for_its_reply_ends_at_once_when_the_producer_closes():
-    broker = TransactionBroker()
-    async with broker.serving():
-        producer = Producer(ProducerConfig(name_server=broker.name_server, group="g"))
-        await producer.start()
-        asking = asyncio.create_task(producer.request(Message("T", b"question"), timeout=15))
-        await broker.arrived(RequestCode.SEND_MESSAGE_V2)
-        await producer.close()
-        with pytest.raises(ClientStateError, match=r"closed before the reply to request .* came"):
-            await asyncio.wait_for(asking, 2)
-
-
-@pytest.mark.parametrize("code", [RequestCode.HEART_BEAT, RequestCode.SEND_MESSAGE_V2])
-async def test_a_request_under_way_ends_at_once_when_the_producer_closes(code):
-    broker = TransactionBroker(sends=silent)
-    broker.fault(code=code, times=None, answer=None)
+@pytest.mark.parametrize(
+    ("heartbeats", "sends", "last", "text"),
+    [
+        pytest.param(None, silent, RequestCode.HEART_BEAT, "make a new one", id="heartbeat"),
+        pytest.param(Reaction.PASS, silent, RequestCode.SEND_MESSAGE_V2, "before the reply to", id="send"),
+        pytest.param(Reaction.PASS, stored, RequestCode.SEND_MESSAGE_V2, "before the reply to", id="reply"),
+    ],
+)
+async def test_a_request_ends_at_once_when_the_producer_closes(heartbeats, sends, last, text):
+    broker = TransactionBroker(sends=sends)
+    broker.fault(code=RequestCode.HEART_BEAT, times=None, answer=heartbeats)
     async with broker.serving():
         producer = Producer(ProducerConfig(name_server=broker.name_server, group="g", request_timeout=20))
         await producer.start()
         asking = asyncio.create_task(producer.request(Message("T", b"question"), timeout=15))
-        await broker.arrived(code)
+        await broker.arrived(last)
         await producer.close()
-        with pytest.raises(ClientStateError):
+        with pytest.raises(ClientStateError, match=text):
             await asyncio.wait_for(asking, 2)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from rmqtools import Message, MessageQueue, SendStatus
-from rmqtools.aio import Producer
 from rmqtools.errors import MessageRejectedError, PermissionDeniedError, SendError, UnknownOutcomeError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.encoded_batch import EncodedBatch, MsgIds, StoredBatch
@@ -21,8 +20,12 @@ def batch(*bodies: bytes, **more) -> EncodedBatch:
     return EncodedBatch(topic="T", body=memoryview(body), msg_ids=MsgIds("0", 0, len(bodies)), **more)
 
 
-def encoded_sends(producer: Producer) -> Any:
-    return producer._many
+def send(producer: Any, batches: list[EncodedBatch], series: Any = None) -> Any:
+    return producer._many.send_encoded(batches, series=series)
+
+
+def new_series(producer: Any) -> Any:
+    return producer._many.new_series()
 
 
 def bodies_on(cluster, queue_id: int) -> list[bytes]:
@@ -31,7 +34,7 @@ def bodies_on(cluster, queue_id: int) -> list[bytes]:
 
 async def test_a_batch_is_one_batch_request_and_one_result():
     async with producing({"a": stored}) as (producer, cluster):
-        (result,) = await encoded_sends(producer).send_encoded([batch(b"a", b"b", b"c")])
+        (result,) = await send(producer, [batch(b"a", b"b", b"c")])
         assert (result.status, result.queue_offset, result.count) == (SendStatus.SEND_OK, 5, 3)
         assert not result.may_be_duplicated
         assert len(result.attempts) == 1
@@ -44,7 +47,7 @@ async def test_a_batch_is_one_batch_request_and_one_result():
 async def test_a_single_message_goes_as_one_and_is_compressed():
     async with producing({"a": stored}) as (producer, cluster):
         message = Message("T", bytes(10_000), delay_level=3)
-        (result,) = await encoded_sends(producer).send_encoded([EncodedBatch(topic="T", message=message)])
+        (result,) = await send(producer, [EncodedBatch(topic="T", message=message)])
         assert result.count == 1
 
     ((_, request),) = cluster.sends
@@ -54,7 +57,7 @@ async def test_a_single_message_goes_as_one_and_is_compressed():
 
 async def test_a_refused_batch_goes_to_another_broker():
     async with producing({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}) as (producer, _):
-        results = await encoded_sends(producer).send_encoded([batch(b"x")] * 4)
+        results = await send(producer, [batch(b"x")] * 4)
         assert {result.queue.broker_name for result in results} == {"b"}
         assert {len(result.attempts) for result in results} <= {1, 2}
 
@@ -63,7 +66,7 @@ async def test_a_refused_batch_goes_to_another_broker():
 async def test_a_queue_of_ones_own_is_tried_once_unless_it_may_move(may_move, brokers):
     async with producing({"a": says(ResponseCode.SYSTEM_BUSY), "b": stored}) as (producer, cluster):
         queue = MessageQueue("T", "a", 1)
-        (result,) = await encoded_sends(producer).send_encoded([batch(b"x", queue=queue, may_move=may_move)])
+        (result,) = await send(producer, [batch(b"x", queue=queue, may_move=may_move)])
         assert isinstance(result, StoredBatch) == may_move
 
     assert [name for name, _ in cluster.sends] == brokers
@@ -72,23 +75,12 @@ async def test_a_queue_of_ones_own_is_tried_once_unless_it_may_move(may_move, br
 async def test_after_a_failure_no_more_are_begun():
     async with producing({"a": says(ResponseCode.NO_PERMISSION)}) as (producer, cluster):
         queue = MessageQueue("T", "a", 0)
-        results = await encoded_sends(producer).send_encoded(
-            [batch(b"x", b"y", queue=queue) for _ in range(40)]
-        )
+        results = await send(producer, [batch(b"x", b"y", queue=queue) for _ in range(40)])
         assert all(isinstance(result, SendError) for result in results)
         assert "not tried" in str(results[-1])
         assert results[-1].attempts == ()
 
     assert len(cluster.sends) == 1
-
-
-async def test_batches_of_one_queue_are_stored_in_their_order():
-    async with producing({"a": stored}) as (producer, cluster):
-        queues = [MessageQueue("T", "a", number) for number in (0, 1)]
-        await encoded_sends(producer).send_encoded([batch(b"%d" % n, queue=queues[n % 2]) for n in range(20)])
-
-    for queue_id in (0, 1):
-        assert bodies_on(cluster, queue_id) == [bytes(batch(b"%d" % n).body) for n in range(queue_id, 20, 2)]
 
 
 async def test_calls_of_one_line_are_under_way_together():
@@ -101,10 +93,10 @@ async def test_calls_of_one_line_are_under_way_together():
         return stored(request)
 
     async with producing({"a": answer}) as (producer, cluster):
-        series = encoded_sends(producer).new_series()
+        series = new_series(producer)
         for number in (0, 1):
             batches = [batch(b"x", queue=MessageQueue("T", "a", number))]
-            calls.append(asyncio.ensure_future(encoded_sends(producer).send_encoded(batches, series=series)))
+            calls.append(asyncio.ensure_future(send(producer, batches, series=series)))
         (second,) = await calls[1]
         cluster.disconnect("a")
         (first,) = await calls[0]
@@ -118,12 +110,10 @@ async def test_calls_of_one_line_are_stored_in_their_order():
     async with producing({"a": stored}) as (producer, cluster):
         queues, series = (
             [MessageQueue("T", "a", number) for number in (0, 1)],
-            encoded_sends(producer).new_series(),
+            new_series(producer),
         )
         calls = [[batch(b"%d" % n, queue=queues[n % 2]) for n in range(begin, begin + 9)] for begin in (0, 9)]
-        await asyncio.gather(
-            *(encoded_sends(producer).send_encoded(batches, series=series) for batches in calls)
-        )
+        await asyncio.gather(*(send(producer, batches, series=series) for batches in calls))
 
     for queue_id in (0, 1):
         assert bodies_on(cluster, queue_id) == [bytes(batch(b"%d" % n).body) for n in range(queue_id, 18, 2)]
@@ -131,13 +121,11 @@ async def test_calls_of_one_line_are_stored_in_their_order():
 
 async def test_a_call_of_a_line_waits_for_the_one_before_it_while_that_looks_for_its_topics():
     async with producing({"a": stored}) as (producer, cluster):
-        queue, series = MessageQueue("T", "a", 0), encoded_sends(producer).new_series()
+        queue, series = MessageQueue("T", "a", 0), new_series(producer)
         await producer.fetch_publish_queues("T")
         elsewhere = EncodedBatch(topic="U", body=batch(b"u").body, msg_ids=MsgIds("0", 0, 1))  # no route yet
         calls = [[elsewhere, batch(b"first", queue=queue)], [batch(b"second", queue=queue)]]
-        await asyncio.gather(
-            *(encoded_sends(producer).send_encoded(batches, series=series) for batches in calls)
-        )
+        await asyncio.gather(*(send(producer, batches, series=series) for batches in calls))
 
     assert [body for body in bodies_on(cluster, 0) if body != bytes(batch(b"u").body)] == [
         bytes(batch(b"first").body),
@@ -147,13 +135,13 @@ async def test_a_call_of_a_line_waits_for_the_one_before_it_while_that_looks_for
 
 @pytest.mark.parametrize(
     ("series_of", "sends"),
-    [(lambda producer: encoded_sends(producer).new_series(), 1), (lambda producer: None, 3)],
+    [(lambda producer: new_series(producer), 1), (lambda producer: None, 3)],
 )
 async def test_after_a_failure_no_more_are_begun_of_later_calls_of_the_series(series_of, sends):
     async with producing({"a": says(ResponseCode.NO_PERMISSION)}) as (producer, cluster):
         queue, series = MessageQueue("T", "a", 0), series_of(producer)
         for _ in range(3):
-            (result,) = await encoded_sends(producer).send_encoded([batch(b"x", queue=queue)], series=series)
+            (result,) = await send(producer, [batch(b"x", queue=queue)], series=series)
             assert isinstance(result, SendError)
 
     assert len(cluster.sends) == sends
@@ -164,13 +152,10 @@ async def test_behind_a_call_that_was_cancelled_none_of_the_series_is_begun(coun
     arrived = asyncio.Event()
     async with producing({"a": lambda request: arrived.set()}) as (producer, cluster):
         series, batches = (
-            encoded_sends(producer).new_series(),
+            new_series(producer),
             [batch(b"x", queue=MessageQueue("T", "a", 0))] * count,
         )
-        calls = [
-            asyncio.ensure_future(encoded_sends(producer).send_encoded(batches, series=series))
-            for _ in range(2)
-        ]
+        calls = [asyncio.ensure_future(send(producer, batches, series=series)) for _ in range(2)]
         await arrived.wait()
         calls[0].cancel()
         results = await calls[1]
@@ -194,12 +179,9 @@ class Taken(asyncio.Semaphore):
 
 async def test_behind_a_call_that_was_cancelled_before_it_began_none_of_the_series_is_begun():
     async with producing({"a": stored}) as (producer, cluster):
-        series = encoded_sends(producer).new_series()
+        series = new_series(producer)
         series.free = Taken()
-        calls = [
-            asyncio.ensure_future(encoded_sends(producer).send_encoded([batch(b"x")], series=series))
-            for _ in range(2)
-        ]
+        calls = [asyncio.ensure_future(send(producer, [batch(b"x")], series=series)) for _ in range(2)]
         await series.free.asked.wait()
         calls[0].cancel()
         await asyncio.wait({calls[0]})
@@ -213,25 +195,23 @@ async def test_behind_a_call_that_was_cancelled_before_it_began_none_of_the_seri
 async def test_behind_a_batch_that_cannot_be_encoded_none_of_its_queue_is_begun():
     async with producing({"a": stored}) as (producer, cluster):
         queue = MessageQueue("T", "a", 0)
-        await encoded_sends(producer).send_encoded([batch(b"before", queue=queue)])
+        await send(producer, [batch(b"before", queue=queue)])
         nothing: Any = None
         unfit = EncodedBatch(topic="T", body=nothing, msg_ids=MsgIds("0", 0, 1), queue=queue)
         with pytest.raises(ExceptionGroup):
-            await encoded_sends(producer).send_encoded(
-                [unfit, batch(b"x", queue=queue), batch(b"y", queue=queue)]
-            )
+            await send(producer, [unfit, batch(b"x", queue=queue), batch(b"y", queue=queue)])
 
     assert len(cluster.sends) == 1
 
 
 async def test_nothing_is_begun_behind_a_call_that_was_refused():
     async with producing({"a": stored}) as (producer, cluster):
-        series = encoded_sends(producer).new_series()
+        series = new_series(producer)
         await producer.fetch_publish_queues("T")
         cluster.forbid_writes()
         with pytest.raises(PermissionDeniedError):
-            await encoded_sends(producer).send_encoded([EncodedBatch(topic="U", body=b"u")], series=series)
-        (result,) = await encoded_sends(producer).send_encoded([batch(b"x")], series=series)
+            await send(producer, [EncodedBatch(topic="U", body=b"u")], series=series)
+        (result,) = await send(producer, [batch(b"x")], series=series)
         assert "not tried" in str(result)
 
     assert cluster.sends == []
@@ -249,10 +229,10 @@ async def test_a_series_bounds_what_is_in_flight_over_all_its_calls():
         producer,
         cluster,
     ):
-        series = encoded_sends(producer).new_series()
+        series = new_series(producer)
         queues = [MessageQueue("T", "a", number) for number in range(4)]
         calls = [
-            encoded_sends(producer).send_encoded([batch(b"x", queue=queue) for queue in share], series=series)
+            send(producer, [batch(b"x", queue=queue) for queue in share], series=series)
             for share in (queues[:2], queues[2:])
         ]
         results = [result for call in await asyncio.gather(*calls) for result in call]
@@ -261,32 +241,16 @@ async def test_a_series_bounds_what_is_in_flight_over_all_its_calls():
     assert len(cluster.sends) == 3
 
 
-async def test_without_an_answer_its_fate_is_unknown():
-    async with producing({"a": lambda request: Reaction.DISCONNECT}, retry_times_when_send_failed=0) as (
-        producer,
-        _,
-    ):
-        (result,) = await encoded_sends(producer).send_encoded([batch(b"x")])
-        assert isinstance(result, UnknownOutcomeError)
-
-
-async def test_what_speaks_against_a_topic_is_raised():
-    async with producing({"a": stored}) as (producer, cluster):
-        cluster.forbid_writes()
-        with pytest.raises(PermissionDeniedError, match="topic 'T' may not be written"):
-            await encoded_sends(producer).send_encoded([batch(b"x")])
-
-
 async def test_batches_are_refused_where_traces_are_wanted():
     async with producing({"a": stored}, enable_trace=True) as (producer, _):
         with pytest.raises(MessageRejectedError, match="enable_trace=False"):
-            await encoded_sends(producer).send_encoded([batch(b"x")])
+            await send(producer, [batch(b"x")])
 
 
 async def test_ids_are_unique_and_the_queues_are_told():
     async with producing({"a": stored}) as (producer, _):
         first, second = await asyncio.gather(
-            encoded_sends(producer).reserve_msg_ids(3), encoded_sends(producer).reserve_msg_ids(2)
+            producer._many.reserve_msg_ids(3), producer._many.reserve_msg_ids(2)
         )
         assert len({*first, *second}) == 5
         assert await producer.fetch_publish_queues("T") == [MessageQueue("T", "a", n) for n in range(4)]

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from rmqtools import Message, ProducerConfig, TransactionProducer
 from rmqtools.model.codes import RequestCode
 from rmqtools.testing import FakeCluster
@@ -30,17 +32,20 @@ def ends(cluster: FakeCluster) -> list[tuple[str | None, str | None]]:
     return [(each["commitOrRollback"], each["fromTransactionCheck"]) for each in fields]
 
 
-def test_a_decision_is_given_when_the_broker_asks_and_the_listener_is_not_asked_again():
-    listener = Listener(lambda message, arg: COMMIT)
+@pytest.mark.parametrize(
+    ("state", "bits"), [pytest.param(COMMIT, "8", id="commit"), pytest.param(ROLLBACK, "12", id="rollback")]
+)
+def test_a_decision_is_given_when_the_broker_asks_and_the_listener_is_not_asked_again(state, bits):
+    listener = Listener(lambda message, arg: state)
     with producing(listener) as (cluster, producer):
         result = producer.send_message_in_transaction(Message("T", b"x"))
         before = ends(cluster)
         cluster.check_transactions()
-        wait_until(lambda: cluster.messages("T"))
+        wait_until(lambda: ends(cluster))
 
     assert before == []
     assert "a proxy takes no decision before a broker asks" in str(result.end_transaction_error)
-    assert ends(cluster) == [("8", "true")]
+    assert ends(cluster) == [(bits, "true")]
     assert listener.checked == []
 
 
@@ -50,15 +55,6 @@ def test_the_proxy_knows_the_group_before_the_half_message_comes():
 
     codes = [request.code for request in cluster.requests()]
     assert codes.index(RequestCode.HEART_BEAT) < codes.index(RequestCode.SEND_MESSAGE_V2)
-
-
-def test_a_rollback_waits_too():
-    with producing(Listener(lambda message, arg: ROLLBACK)) as (cluster, producer):
-        producer.send_message_in_transaction(Message("T", b"x"))
-        cluster.check_transactions()
-        wait_until(lambda: ends(cluster))
-
-    assert ends(cluster) == [("12", "true")]
 
 
 def test_decisions_that_no_broker_asked_for_are_told_at_the_close(caplog):

@@ -19,22 +19,15 @@ from tests.unit.engine.reading.scripted_queue import QUEUE, Answer, Broker, read
 AT = 3  # the offset of the broken message
 
 
-def with_broken_body() -> bytes:
+def broken(at: int, value: int) -> bytes:
+    """The message with another number at a place of its layout."""
     whole = bytearray(stored(AT))
-    struct.pack_into(">i", whole, 36, COMPRESSED_FLAG)
+    struct.pack_into(">i", whole, at, value)
     return bytes(whole)
 
 
-def with_broken_head() -> bytes:
-    whole = bytearray(stored(AT))
-    struct.pack_into(">i", whole, 4, 0x12345678)
-    return bytes(whole)
-
-
-def with_broken_size(size: int) -> bytes:
-    whole = bytearray(stored(AT))
-    struct.pack_into(">i", whole, 0, size)
-    return bytes(whole)
+BROKEN_BODY = broken(36, COMPRESSED_FLAG)
+BROKEN_HEAD = broken(4, 0x12345678)
 
 
 class Damaged(Broker):
@@ -52,9 +45,9 @@ class Damaged(Broker):
         return response(0, 0, ext_fields=self._fields(8), body=body)
 
 
-def read(damaged: bytes, **how: Any) -> list[MessageExt]:
-    """The messages of the whole queue."""
-    found: list[MessageExt] = []
+def read(damaged: bytes, *, into: list[MessageExt] | None = None, **how: Any) -> list[MessageExt]:
+    """Return the messages of the whole queue; those in front of an error are in ``into``."""
+    found = [] if into is None else into
 
     async def scenario() -> None:
         async with reading(Damaged(damaged)) as (_, client):
@@ -67,7 +60,7 @@ def read(damaged: bytes, **how: Any) -> list[MessageExt]:
 
 def test_a_body_that_cannot_be_read_fails_the_read_and_is_named():
     with pytest.raises(CorruptBodyError, match=f"message at queue offset {AT} of ") as caught:
-        read(with_broken_body())
+        read(BROKEN_BODY)
 
     error = caught.value
     assert (error.queue, error.offset, error.raw) == (QUEUE, AT, b"3")
@@ -75,7 +68,7 @@ def test_a_body_that_cannot_be_read_fails_the_read_and_is_named():
 
 
 def test_raw_gives_the_body_as_it_is_stored_and_leaves_the_mark_that_it_is_compressed():
-    messages = read(with_broken_body(), corrupt_body="raw")
+    messages = read(BROKEN_BODY, corrupt_body="raw")
 
     assert [message.body for message in messages] == [b"%d" % offset for offset in range(8)]
     assert [message.queue_offset for message in messages if message.sys_flag & COMPRESSED_FLAG] == [AT]
@@ -83,7 +76,7 @@ def test_raw_gives_the_body_as_it_is_stored_and_leaves_the_mark_that_it_is_compr
 
 
 def test_null_gives_a_message_that_has_everything_but_its_body():
-    messages = read(with_broken_body(), corrupt_body="null")
+    messages = read(BROKEN_BODY, corrupt_body="null")
 
     errors = [message.body_error for message in messages]
     assert [message.queue_offset for message in messages] == list(range(8))
@@ -94,7 +87,7 @@ def test_null_gives_a_message_that_has_everything_but_its_body():
 
 @pytest.mark.parametrize("choice", ["raw", "null"])
 def test_a_message_whose_head_is_broken_is_passed_over_alone_and_logged_with_its_offset(choice, caplog):
-    messages = read(with_broken_head(), corrupt_body=choice)
+    messages = read(BROKEN_HEAD, corrupt_body=choice)
 
     assert [message.queue_offset for message in messages] == [0, 1, 2, 4, 5, 6, 7]
     (record,) = [one for one in caplog.records if "message_passed_over" in one.getMessage()]
@@ -103,39 +96,30 @@ def test_a_message_whose_head_is_broken_is_passed_over_alone_and_logged_with_its
 
 def test_a_message_whose_head_is_broken_fails_a_read_that_was_told_nothing():
     with pytest.raises(ProtocolError, match=f"message at queue offset {AT} of .* cannot be decoded"):
-        read(with_broken_head())
+        read(BROKEN_HEAD)
 
 
 @pytest.mark.parametrize("size", [0, -1, 10_000_000], ids=["none", "negative", "beyond-the-answer"])
 def test_messages_in_front_of_an_impossible_size_are_handed_out_and_the_error_says_where_they_end(size):
     found: list[MessageExt] = []
 
-    async def scenario() -> None:
-        async with reading(Damaged(with_broken_size(size))) as (_, client):
-            async for messages in client.read_messages(QueueRange(QUEUE, 0, 8)):
-                found.extend(messages)
-
     with pytest.raises(ProtocolError, match=rf"{AT} on$") as caught:
-        run(scenario)
+        read(broken(0, size), into=found)
 
     assert [message.queue_offset for message in found] == list(range(AT))
     assert str(QUEUE) in str(caught.value)
 
 
-def test_an_unknown_choice_is_refused_before_anything_is_read():
-    async def scenario() -> None:
-        async with reading(Broker(0, 8)) as (_, client):
-            client.read_messages(QueueRange(QUEUE, 0, 8), corrupt_body="skip")  # type: ignore[arg-type]  # the mistake
-
+def test_an_unknown_choice_is_refused():
     with pytest.raises(ValueError, match=r"corrupt_body='skip'\): want one of fail, raw, null"):
-        run(scenario)
+        read(BROKEN_BODY, corrupt_body="skip")
 
 
 async def test_an_administrator_reads_past_a_corrupt_message_too():
     found: list[MessageExt] = []
 
     async with (
-        reading(Damaged(with_broken_body())) as (cluster, _),
+        reading(Damaged(BROKEN_BODY)) as (cluster, _),
         aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin,
     ):
         async for messages in admin.read_messages(QueueRange(QUEUE, 0, 8), corrupt_body="raw"):
