@@ -63,17 +63,6 @@ async def test_a_message_without_company_leaves_at_once_as_without_linger():
         assert Counter(queue.queue_id for queue in queues) == {0: 2, 1: 2, 2: 2, 3: 2}
 
 
-async def test_messages_that_wait_leave_when_the_request_before_them_has_returned():
-    async with lingering() as (producer, cluster):
-        first = await held_up(producer, cluster)
-        others = send_all(producer, plain(10))
-        (result,) = await asyncio.gather(*first)
-        assert codes(cluster) == [SINGLE]
-        await asyncio.gather(*others)
-        assert codes(cluster) == [SINGLE, BATCH]
-        assert result.status is SendStatus.SEND_OK
-
-
 async def test_messages_that_wait_leave_when_they_have_lingered():
     async with lingering(linger=0.05) as (producer, cluster):
         first = await held_up(producer, cluster, 1.0)
