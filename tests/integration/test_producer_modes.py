@@ -38,19 +38,22 @@ def test_the_first_delay_level_is_a_second(producer, client, admin, make_topic):
     assert (message.store_timestamp_ms - message.born_timestamp_ms) / 1000 == pytest.approx(1.0, abs=1.0)
 
 
-def test_in_a_namespace_topics_have_its_prefix_on_the_servers_and_not_in_results(local_cluster, admin):
+def test_in_a_namespace_topics_have_its_prefix_on_the_servers_and_not_in_results(
+    local_cluster, client, admin
+):
     name = f"t-{os.getpid()}"
-    admin.create_topic(with_namespace(name, "INST"), read_queue_nums=1, write_queue_nums=1)
+    stored_name = with_namespace(name, "INST")
+    admin.create_topic(stored_name, read_queue_nums=1, write_queue_nums=1)
     settings = {"name_server": local_cluster.name_server, "namespace": "INST"}
 
-    with Producer(ProducerConfig(**settings)) as producer, Client(ClientConfig(**settings)) as client:
+    with Producer(ProducerConfig(**settings)) as producer, Client(ClientConfig(**settings)) as inside:
         result = producer.send(Message(name, b"x"))
-        with Admin(client) as inside:
-            await_readable(inside, [result])
-            (message,) = read_all(client, inside, name)
+        (stored,) = await_messages(client, admin, stored_name, 1)
+        with Admin(inside) as admin_inside:
+            (read,) = await_messages(inside, admin_inside, name, 1)
 
-    assert result.queue.topic == name
-    assert message.topic == f"INST%{name}"
+    assert (stored.topic, stored.body) == (f"INST%{name}", b"x")
+    assert (result.queue.topic, read.topic) == (name, name)
 
 
 @pytest.fixture(scope="module")
