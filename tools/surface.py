@@ -443,11 +443,9 @@ def handwritten(text: str) -> list[str]:
     head, _, lines = text.partition("\n")
     where = RELEASED.relative_to(ROOT)
     remedy = f"run git checkout {where}, and describe the change in CHANGELOG.md, under Unreleased"
-    return (
-        []
-        if f"{head}\n" == _seal(lines)
-        else [f"{where} was changed by hand. Only make release writes it: {remedy}"]
-    )
+    if f"{head}\n" == _seal(lines):
+        return []
+    return [f"{where} was changed by hand. Only make release writes it: {remedy}"]
 
 
 def unannounced(changelog: str, before: dict[str, str], now: dict[str, str]) -> list[str]:

@@ -84,7 +84,7 @@ class Listener:
 
 
 def slow_from(count: int, listener: Listener, reached: threading.Event) -> None:
-    """Say that ``count`` were heard, and take a millisecond for each of the next: many are left."""
+    """Set ``reached`` once ``count`` were heard; sleep for each of the next ones, so that many are left."""
     if count <= len(listener.heard) < count + EACH // 2:
         reached.set()
         time.sleep(0.001)

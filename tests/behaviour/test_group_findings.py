@@ -30,7 +30,7 @@ Found = Counter[tuple[str, str]]
 @pytest.fixture
 def broken(site: Site, group: str, monkeypatch) -> Iterator[str]:
     """A group: a topic is misspelt, a queue cannot be read, strategies differ, a pinned machine is absent."""
-    monkeypatch.setattr(group_check, "SETTLE_SECONDS", 0.5)  # nobody joins or leaves while the tools look
+    monkeypatch.setattr(group_check, "SETTLE_SECONDS", 0.5)  # no rebalance begins meanwhile
     topic = site.new_topic(queues=3)
     site.admin.create_topic(topic, read_queue_nums=2, write_queue_nums=3, broker_names=[site.broker])
     with ExitStack() as stack:

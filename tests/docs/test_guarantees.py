@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from tests.docs.blocks import DOCS, ROOT
+from tests.docs.blocks import DOCS
+from tests.support.named_tests import find_test
 
 COLUMNS = ["what", "how often", "after a crash", "order", "what you do"]
 LOST_COLUMNS = ["what", "while only the slave is there", "when the master is back"]
@@ -60,10 +61,9 @@ def test_every_note_belongs_to_one_place():
 
 @pytest.mark.parametrize("test", TESTS)
 def test_a_test_that_a_row_names_is_there_and_is_run_by_make_test(test):
-    path, _, name = test.partition("::")
-    module = ast.parse((ROOT / "tests" / path).read_text())
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    (function,) = (one for one in module.body if isinstance(one, kinds) and one.name == name)
+    found = find_test(test)
+    assert found is not None
+    module, function = found
     marks = [
         one.value
         for one in module.body

@@ -37,10 +37,6 @@ from rmqtools.compat.client import Producer as MovedProducer
 from rmqtools.errors import RocketMQError
 from rmqtools.model.queue import MessageQueue
 
-TYPE_CHECKING = False  # a type checker takes it as true: typing is not imported at run time
-if TYPE_CHECKING:
-    from typing import Any
-
 NOWHERE = "127.0.0.1:1"
 
 

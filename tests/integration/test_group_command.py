@@ -85,7 +85,7 @@ def test_a_group_of_java_and_our_members_is_shown_with_owners_and_found_well(
 def test_a_member_whose_process_hangs_leaves_open_what_is_owned_and_ends_with_3(
     local_cluster, make_topic, group, variables, monkeypatch
 ):
-    monkeypatch.setattr(group_check, "SETTLE_SECONDS", 0.5)  # it hangs on
+    monkeypatch.setattr(group_check, "SETTLE_SECONDS", 0.5)  # the member hangs until the end
     topic = make_topic(queues=1)
     with PythonConsumer(local_cluster.name_server, group, topic) as member:
         member.await_assigned(2)

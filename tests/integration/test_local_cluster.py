@@ -198,7 +198,7 @@ def test_up_in_the_foreground_has_what_was_asked_for_until_it_is_stopped(scene: 
 
 @dataclass(frozen=True)
 class Ended:
-    """What was seen of a cluster while it ran."""
+    """A cluster that has ended: its folder, its addresses as served and as registered, a broker's log."""
 
     directory: Path
     served: dict[str, str]

@@ -17,14 +17,14 @@ FIRST, SECOND = ["10.0.0.1"], ["10.0.0.2"]
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameServers]:
-    """Each test starts again what it kills."""
+    """Two name servers. A test that kills one starts it again."""
     with NameServers(tmp_path_factory.mktemp("servers"), 2) as servers:
         yield servers
 
 
 @pytest.fixture
 def admin(servers: NameServers) -> Iterator[Admin]:
-    """In a namespace of its own, where no group has pins."""
+    """An admin in a new namespace, where no group has pins."""
     with Admin(ClientConfig(name_server=servers.name_server, namespace=uuid.uuid4().hex[:12])) as admin:
         yield admin
 

@@ -21,7 +21,7 @@ from rmqtools import (
 from rmqtools.errors import MessageRejectedError, RemotingTimeoutError
 from tests.support.cluster_scene import wait_until
 from tests.support.reading import read_all
-from tests.support.transactions import in_thread
+from tests.support.threads import in_thread
 
 pytestmark = pytest.mark.broker
 

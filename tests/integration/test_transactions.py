@@ -28,6 +28,7 @@ from rmqtools.cluster.processes import find_processes
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE
 from tests.support.reading import read_all
+from tests.support.threads import in_thread
 from tests.support.transactions import (
     COMMIT,
     ROLLBACK,
@@ -35,7 +36,6 @@ from tests.support.transactions import (
     Listener,
     cluster_that_asks_soon,
     config_of,
-    in_thread,
     says,
 )
 
@@ -103,7 +103,8 @@ def cpu_seconds(cluster: LocalCluster) -> float:
 def test_the_local_transaction_knows_the_id_and_runs_on_the_callers_thread(cluster, topic, group):
     listener = Listener(decide=lambda message, arg: COMMIT)
     with TransactionProducer(config_of(cluster, group), listener) as producer:
-        sent = in_thread(lambda: producer.send_message_in_transaction(Message(topic, b"x", tags="t"), "arg"))
+        message = Message(topic, b"x", tags="t")
+        sent = in_thread(lambda: producer.send_message_in_transaction(message, "arg"), name="sender")
         result = sent.result(PATIENCE)
 
     ((half, arg, thread),) = listener.executed

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,21 +61,3 @@ class Listener:
 
 def config_of(cluster: LocalCluster, group: str) -> ProducerConfig:
     return ProducerConfig(name_server=cluster.name_server, group=group)
-
-
-def raise_now(*arguments: object) -> LocalTransactionState:
-    raise RuntimeError("the database is away")
-
-
-def in_thread(function: Callable[[], Any]) -> "Future[Any]":
-    """Run a function on a thread of its own."""
-    future: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(function())
-        except BaseException as error:  # noqa: BLE001 - the test sees it
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True, name="sender").start()
-    return future

@@ -9,6 +9,7 @@ import pytest
 
 from rmqtools.cluster.lock import locked_versions
 from tests.support import python_runs
+from tests.support.named_tests import absent_tests, named_tests
 from tests.versions import table
 from tests.versions.features import FEATURES
 
@@ -52,13 +53,9 @@ def test_contributing_cites_files_that_exist():
 
 def test_every_test_that_sees_a_fault_exists():
     page = (ROOT / "tests/faults.md").read_text()
-    named = {tuple(one.split("::")) for one in re.findall(r"`([\w/]+\.py::\w+)", page)}
-    texts = {
-        file: (ROOT / "tests" / file).read_text() for file, _ in named if (ROOT / "tests" / file).exists()
-    }
 
-    assert len(named) > 100
-    assert {f"{file}::{test}" for file, test in named if f"def {test}(" not in texts.get(file, "")} == set()
+    assert len(named_tests(page)) > 100
+    assert absent_tests(page) == set()
 
 
 @pytest.mark.process  # git

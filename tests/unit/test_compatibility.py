@@ -1,9 +1,9 @@
 """docs/compatibility.md has the table that refusals are made from, and names tests that exist."""
 
-import re
 from pathlib import Path
 
 from rmqtools.compatibility import feature_rows
+from tests.support.named_tests import absent_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "compatibility.md").read_text()
@@ -20,10 +20,5 @@ def test_the_page_has_every_row_of_the_table_with_the_same_words() -> None:
 
 
 def test_every_row_names_tests_that_exist() -> None:
-    named = {(path, name) for row in documented() for path, name in re.findall(r"`(\S+?)::(\w+)`", row[3])}
-    missing = {
-        (path, name) for path, name in named if f"def {name}(" not in (ROOT / "tests" / path).read_text()
-    }
-
-    assert missing == set()
+    assert {test for row in documented() for test in absent_tests(row[3])} == set()
     assert all("::" in row[3] for row in documented())

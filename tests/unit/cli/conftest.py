@@ -16,7 +16,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture(autouse=True)
 def _soon_settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let findings that half of a rebalance makes, too, count after a moment, not after five seconds."""
+    """Report findings that a rebalance can cause after 0.05 seconds; users see them after five."""
     monkeypatch.setattr(group_check, "SETTLE_SECONDS", 0.05)
 
 

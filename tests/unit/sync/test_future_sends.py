@@ -29,6 +29,7 @@ from rmqtools.observer import observe
 from rmqtools.testing import FakeCluster, Reaction
 from tests.behaviour.site import until
 from tests.support.fake import Fake
+from tests.support.threads import in_thread
 
 MESSAGE = Message("T", b"x")
 SENDS = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
@@ -203,20 +204,6 @@ def waiting(bounded: Producer) -> int:
     return bounded.sends_in_flight().waiting
 
 
-def begun(function) -> Future[Future[SendResult]]:
-    """A call on a thread of its own."""
-    result: Future[Future[SendResult]] = Future()
-
-    def call() -> None:
-        try:
-            result.set_result(function())
-        except BaseException as error:  # noqa: BLE001 - raised where the test asks
-            result.set_exception(error)
-
-    threading.Thread(target=call, daemon=True).start()
-    return result
-
-
 def test_more_messages_than_the_bound_are_all_stored_and_never_more_in_flight(bounded, cluster):
     for code in SENDS:
         cluster.fault(code=code, times=None, delay=0.01, answer=Reaction.PASS)
@@ -234,7 +221,7 @@ def test_more_messages_than_the_bound_are_all_stored_and_never_more_in_flight(bo
 def test_a_call_waits_until_another_send_ends(bounded, cluster):
     silent(cluster)
     futures = full(bounded)
-    call = begun(lambda: bounded.send_async(MESSAGE, timeout=60.0))
+    call = in_thread(lambda: bounded.send_async(MESSAGE, timeout=60.0))
     until(lambda: waiting(bounded) == 1)
     assert not call.done()
     futures[0].cancel()
@@ -261,7 +248,7 @@ def test_waiting_takes_from_the_time_of_the_send(bounded, cluster):
     futures = full(bounded)
     until(lambda: not bounded._future_sends._given)
     with busy_loop(bounded):
-        call = begun(lambda: bounded.send_async(MESSAGE, timeout=60.0))
+        call = in_thread(lambda: bounded.send_async(MESSAGE, timeout=60.0))
         until(lambda: waiting(bounded) == 1)
         futures[0].cancel()
         call.result(10)
@@ -301,7 +288,7 @@ def test_room_is_given_back_by_every_end_of_a_send(bounded, cluster):
 def test_closing_ends_the_waiting_of_other_threads(bounded, cluster):
     silent(cluster)
     full(bounded, timeout=5.0)
-    calls = [begun(lambda: bounded.send_async(MESSAGE, timeout=60.0)) for _ in range(2)]
+    calls = [in_thread(lambda: bounded.send_async(MESSAGE, timeout=60.0)) for _ in range(2)]
     until(lambda: waiting(bounded) == 2)
     bounded.close()
 

@@ -206,7 +206,7 @@ def expressions() -> list[str]:
 
 @pytest.fixture
 def say(shop):
-    """Let a broker say something of itself."""
+    """``say(table)``: set the runtime information that broker-a returns."""
 
     def say(table):
         answer = response(0, 0, body=format_body(KVTable(table=table)))

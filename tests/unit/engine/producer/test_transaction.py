@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rmqtools import Message, ProducerConfig, SendStatus
+from rmqtools import LocalTransactionState, Message, ProducerConfig, SendStatus
 from rmqtools.aio import TransactionProducer
 from rmqtools.engine.connection import client
 from rmqtools.engine.producer import check_back, transaction
@@ -17,10 +17,14 @@ from rmqtools.protocol.messages.properties import parse_properties
 from tests.support.scripted_cluster import says as answers
 from tests.support.scripted_cluster import silent, stored
 from tests.support.scripted_transactions import TransactionBroker, until
-from tests.support.transactions import COMMIT, ROLLBACK, UNKNOWN, raise_now
+from tests.support.transactions import COMMIT, ROLLBACK, UNKNOWN
 
 MESSAGE = Message("T", b"body", tags="t")
 END = RequestCode.END_TRANSACTION
+
+
+def raise_now(*arguments: object) -> LocalTransactionState:
+    raise RuntimeError("the database is away")
 
 
 class Listener:

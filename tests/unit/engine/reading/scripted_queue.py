@@ -47,14 +47,15 @@ class Broker:
         self.pulls.append(offset)
         if not self.low <= offset < self.high:
             code = ResponseCode.PULL_NOT_FOUND if offset == self.high else ResponseCode.PULL_OFFSET_MOVED
-            return response(code, 0, ext_fields=self._fields(min(max(offset, self.low), self.high)))
+            return response(code, 0, ext_fields=self.fields(min(max(offset, self.low), self.high)))
         count = min(self.count(offset), int(request.ext_fields["maxMsgNums"] or 0))
         after = min(offset + count, self.high)
         found = [stored(o, self.body) for o in range(offset, after) if o not in self.holes]
         code = ResponseCode.SUCCESS if found else ResponseCode.PULL_RETRY_IMMEDIATELY
-        return response(code, 0, ext_fields=self._fields(after), body=b"".join(found))
+        return response(code, 0, ext_fields=self.fields(after), body=b"".join(found))
 
-    def _fields(self, next_begin_offset: int) -> dict[str, str | None]:
+    def fields(self, next_begin_offset: int) -> dict[str, str | None]:
+        """Return the header of an answer to a pull."""
         names = ("suggestWhichBrokerId", "nextBeginOffset", "minOffset", "maxOffset")
         return dict(zip(names, map(str, (0, next_begin_offset, self.low, self.high)), strict=True))
 

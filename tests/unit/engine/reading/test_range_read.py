@@ -155,8 +155,8 @@ def removing(low: int, high: int, *, found_behind: bool) -> Broker:
             return answer
         if found_behind and not is_look(request):
             body = b"".join(stored(o) for o in range(high, high + 8))
-            return response(0, 0, ext_fields=broker._fields(high + 8), body=body)
-        return passes_over(broker._fields(high))
+            return response(0, 0, ext_fields=broker.fields(high + 8), body=body)
+        return passes_over(broker.fields(high))
 
     return Odd(judge, 0, 128)
 
@@ -269,7 +269,7 @@ def test_what_is_being_deleted_is_passed_over_on_request():
 @pytest.mark.parametrize("back_to", [0, 32, 64], ids=["behind", "a-pull-behind", "nowhere"])
 def test_what_is_being_deleted_never_leads_back(back_to):
     def judge(broker, request, answer):
-        return passes_over(broker._fields(back_to)) if broker.pulls[-1] >= 64 else answer
+        return passes_over(broker.fields(back_to)) if broker.pulls[-1] >= 64 else answer
 
     with pytest.raises(ProtocolError, match=rf"at 64 came back to {back_to}"):
         read(Odd(judge, 0, 128), 0, 128, how={"fail_on_data_loss": False})
@@ -290,7 +290,7 @@ def test_an_answer_that_leads_back_is_an_error_in_a_full_pipeline_too(deep):
 @pytest.mark.parametrize("length", [1, 27, 28, 80])
 def test_a_body_shorter_than_a_message_is_named_as_such(length):
     def judge(broker, request, answer):
-        return response(0, 0, ext_fields=broker._fields(32), body=bytes(length))
+        return response(0, 0, ext_fields=broker.fields(32), body=bytes(length))
 
     with pytest.raises(ProtocolError, match=f"pull body of {length} bytes"):
         read(Odd(judge, 0, 128), 0, 128)
@@ -304,7 +304,7 @@ class Batches(Broker):
             return super().__call__(request)
         first = int(request.ext_fields["queueOffset"] or 0) // 10 * 10
         body = encode_message(replace(decode_message(stored(first)), sys_flag=0xC0, properties=INNER))
-        return response(0, 0, ext_fields=self._fields(first + 10), body=body)
+        return response(0, 0, ext_fields=self.fields(first + 10), body=body)
 
 
 INNER = {"INNER_NUM": "10"}

@@ -42,7 +42,7 @@ class Damaged(Broker):
             return super().__call__(request)
         self.pulls.append(int(request.ext_fields["queueOffset"] or 0))
         body = b"".join(self._damaged if offset == AT else stored(offset) for offset in range(8))
-        return response(0, 0, ext_fields=self._fields(8), body=body)
+        return response(0, 0, ext_fields=self.fields(8), body=body)
 
 
 def read(damaged: bytes, *, into: list[MessageExt] | None = None, **how: Any) -> list[MessageExt]:
