@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Per cent of the branches and lines that the tests without servers must take: just under what they do (95.2).
 LEAST_COVERAGE := 95.0
 # The groups and their order: tests/support/workers.py.
-PARALLEL := -n 3 --dist loadscope --no-loadscope-reorder
+PARALLEL := -n 4 --dist loadscope --no-loadscope-reorder
 # Python's compiled files are kept: without them each process compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
 

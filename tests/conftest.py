@@ -24,6 +24,8 @@ from tests.support.scripted_peer import run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.support.shared_cluster import SharedCluster
+
 # A busy machine may be slow: neither an example nor its making has a deadline.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("brief", _PATIENT, max_examples=3)
@@ -35,6 +37,7 @@ pytest_plugins = [
     "tests.support.workers",
     "tests.support.docker_fixtures",
     "tests.support.patient_clients",
+    "tests.support.shared_cluster",
     "tests.support.spark_limit",
 ]
 
@@ -60,22 +63,22 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(scope="session")
-def local_cluster() -> Iterator[LocalCluster]:
-    """A name server and two masters, once per test run; half messages are looked at every two seconds."""
-    with LocalCluster(brokers=2, broker_settings={"transactionCheckInterval": "2000"}) as cluster:
+@pytest.fixture(scope="module")
+def own_cluster() -> Iterator[LocalCluster]:
+    """A name server and two masters of a module alone, which may pause them."""
+    with LocalCluster(brokers=2) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
-def proxy(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def proxy(local_cluster: "SharedCluster", tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a 5.x proxy of the local cluster, started once per test run, when first needed."""
     with running_proxy(local_cluster, tmp_path_factory.mktemp("proxy")) as address:
         yield address
 
 
 @pytest.fixture(scope="session")
-def client_config(local_cluster: LocalCluster) -> ClientConfig:
+def client_config(local_cluster: "SharedCluster") -> ClientConfig:
     return ClientConfig(name_server=local_cluster.name_server, request_timeout=PATIENT_REQUEST)
 
 
@@ -92,10 +95,10 @@ def client(client_config: ClientConfig) -> Iterator[Client]:
 
 
 @pytest.fixture
-def producer(local_cluster: LocalCluster) -> Iterator[Producer]:
+def producer(local_cluster: "SharedCluster") -> Iterator[Producer]:
     config = ProducerConfig(
         name_server=local_cluster.name_server,
-        group="tests",
+        group=f"tests-{os.getpid()}",  # its own: brokers check transactions with any member
         send_timeout=PATIENT_REQUEST,
         request_timeout=PATIENT_REQUEST,
     )

@@ -22,7 +22,7 @@ from rmqtools.model.codes import ResponseCode
 from tests.behaviour.site import Site, consumer_offset, offset_of, until
 from tests.behaviour.wire import Wire
 from tests.support.bursts import note_sources
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, PATIENT_REQUEST
 
 EACH = 2_000  # messages of each of the two queues
 Place = tuple[int, int]  # queue id, offset
@@ -45,7 +45,8 @@ def backlog(site: Site, topic: str) -> list[Place]:
 def fill(site: Site, topic: str, *, first: int = 0) -> list[Place]:
     """Send ``EACH`` messages to both queues, which have ``first`` each; return their places."""
     offsets = range(first, first + EACH)
-    with Producer(ProducerConfig(name_server=site.name_server, group="tests")) as producer:
+    patient = ProducerConfig(name_server=site.name_server, group="tests", send_timeout=PATIENT_REQUEST)
+    with Producer(patient) as producer:
         for number in range(2):
             for begin in offsets[::500]:
                 messages = [Message(topic, b"%d %d" % (number, begin + n)) for n in range(500)]

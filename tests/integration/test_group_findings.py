@@ -15,6 +15,7 @@ import pytest
 
 from rmqtools import (
     Admin,
+    ClientConfig,
     Message,
     MessageQueue,
     PullConsumer,
@@ -265,20 +266,23 @@ def test_members_of_one_language_with_different_versions(make_topic, admin, grou
 
 
 def test_a_member_that_a_broker_lists_again_after_it_stood_still_keeps_all_queues(
-    make_topic, admin, group, join, local_cluster, caplog
+    own_cluster, group, join, caplog
 ):
-    topic = make_topic(queues=2)
-    every = sorted(admin.fetch_subscribe_queues(topic))
-    member = join(topic, heartbeat_broker_interval=0.1, request_timeout=0.5, rebalance_interval=1.0)
-    wait_until(lambda: owners(member, topic=topic) == every)
-    sick = pid_of(local_cluster, "broker-a")
-    os.kill(sick, signal.SIGSTOP)
-    try:
-        wait_until(lambda: caplog.text.count("heartbeat_failed") >= LOST_CONNECTIONS)
-    finally:
-        os.kill(sick, signal.SIGCONT)
+    where, topic = {"name_server": own_cluster.name_server}, "orders"
+    with Admin(ClientConfig(**where)) as admin:
+        admin.create_topic(topic, read_queue_nums=2, write_queue_nums=2)
+        every = sorted(admin.fetch_subscribe_queues(topic))
+        often = {"heartbeat_broker_interval": 0.1, "request_timeout": 0.5, "rebalance_interval": 1.0}
+        member = join(topic, **where, **often)
+        wait_until(lambda: owners(member, topic=topic) == every)
+        sick = pid_of(own_cluster, "broker-a")
+        os.kill(sick, signal.SIGSTOP)
+        try:
+            wait_until(lambda: caplog.text.count("heartbeat_failed") >= LOST_CONNECTIONS)
+        finally:
+            os.kill(sick, signal.SIGCONT)
+        text = await_finding(admin, group, "member_listed_again")
 
-    text = await_finding(admin, group, "member_listed_again")
     assert f"client id {member.client_id} is listed more than once: broker-a from 127.0.0.1:" in text
     assert "it forgets closed connections within two minutes" in text
     assert owners(member, topic=topic) == every

@@ -20,7 +20,6 @@ from rmqtools.errors import (
     PermissionDeniedError,
     TopicNotFoundError,
 )
-from rmqtools.protocol.messages.stored import decode_messages
 from tests.support.patience import PATIENCE
 from tests.support.reading import await_readable, read_queues
 
@@ -88,24 +87,6 @@ def test_a_broker_where_a_name_server_is_expected_gives_an_error_that_names_it(l
     addr = local_cluster.broker_addrs["broker-a"]
     with Admin(ClientConfig(name_server=addr)) as admin, pytest.raises(BrokerError, match=addr):
         admin.fetch_route("any")
-
-
-def test_a_read_survives_a_broker_that_returns_fewer_messages_from_one_pull_to_the_next(
-    producer, client, admin, local_cluster, make_topic
-):
-    topic = make_topic(queues=1, broker_names=["broker-a"])
-    producer.send_many([Message(topic, b"%d" % n) for n in range(3000)])
-    (queue,) = admin.fetch_subscribe_queues(topic)
-    addr = local_cluster.broker_addrs["broker-a"]
-
-    read: list[int] = []
-    for number, block in enumerate(client.read_blocks(QueueRange(queue, 0, 3000), max_messages=200)):
-        read.extend(message.queue_offset for message in decode_messages(block.buffer))
-        count = "8" if number % 2 == 0 else "32"
-        admin.update_broker_config(addr, {"maxTransferCountOnMessageInMemory": count})
-    admin.update_broker_config(addr, {"maxTransferCountOnMessageInMemory": "32"})
-
-    assert read == list(range(3000))
 
 
 def test_messages_of_a_range_are_those_sent_and_tags_are_compared_as_text(

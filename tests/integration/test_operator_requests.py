@@ -151,32 +151,6 @@ def test_mqadmin_lets_a_member_consume_one_message_once_more(mqadmin, local_clus
     assert "consumeResult=CR_SUCCESS" in shown
 
 
-@pytest.fixture
-def leaves_resets(admin, local_cluster) -> Iterator[None]:
-    """Brokers that leave resets of offsets to the members, as those before 5.0 do."""
-
-    def set_server_side_resets(value: str) -> None:
-        for addr in local_cluster.broker_addrs.values():
-            admin.update_broker_config(addr, {"useServerSideResetOffset": value})
-
-    set_server_side_resets("false")
-    yield
-    set_server_side_resets("true")
-
-
-def test_a_broker_that_leaves_resets_to_its_members_is_obeyed(
-    leaves_resets, local_cluster, group, filled, admin
-):
-    heard = Heard()
-    with member(local_cluster.name_server, group, filled, heard):
-        wait_until(lambda: committed(admin, group, filled) == COUNT)
-        admin.reset_offsets(group, filled, 0)
-        wait_until(heard.all(2))
-        wait_until(lambda: committed(admin, group, filled) == COUNT)
-
-    assert set(heard.bodies.values()) == {2}
-
-
 def test_our_admin_sees_a_member_with_queues_strategy_and_rates(local_cluster, group, filled, admin):
     heard = Heard()
     with member(local_cluster.name_server, group, filled, heard) as consumer:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _AUTH = "org.apache.rocketmq.auth"
 _ACL_SETTINGS = {
+    "enablePropertyFilter": "false",  # as brokers have it by default, and our local ones do not
     "authenticationEnabled": "true",
     "authenticationProvider": f"{_AUTH}.authentication.provider.DefaultAuthenticationProvider",
     "authenticationMetadataProvider": f"{_AUTH}.authentication.provider.LocalAuthenticationMetadataProvider",
@@ -32,7 +33,7 @@ _LARGE = "spark.sql.execution.arrow.useLargeVarTypes"
 
 @pytest.fixture(scope="session")
 def acl_cluster() -> Iterator[LocalCluster]:
-    """A broker with ACL 2.0, whose administrator is ``ADMIN``."""
+    """A broker with ACL 2.0, whose administrator is ``ADMIN``, that takes no conditions."""
     with LocalCluster(broker_settings=_ACL_SETTINGS) as cluster:
         yield cluster
 

@@ -4,8 +4,9 @@ from uuid import uuid4
 
 import pytest
 
-from rmqtools import Message, Producer, ProducerConfig
+from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.errors import BrokerError, ConfigError
+from tests.spark.conftest import ADMIN
 from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -28,19 +29,6 @@ def tagged(admin, local_cluster):
             producer.send(message, queue=queue)
     admin.await_readable({queue: 400}, timeout=PATIENCE)
     return topic
-
-
-@pytest.fixture
-def no_property_filter(admin):
-    """Brokers take no conditions by default; local ones do, and shall again."""
-
-    def switch(text):
-        for data in admin.fetch_cluster_info().broker_addr_table.values():
-            admin.update_broker_config(data.broker_addrs[0], {"enablePropertyFilter": text})
-
-    switch("false")
-    yield
-    switch("true")
 
 
 def numbers(rows):
@@ -82,9 +70,15 @@ def test_a_condition_that_is_none_is_refused_not_ignored(tagged, read_rows):
         read_rows(topic=tagged, sql="n <")
 
 
-def test_a_broker_that_takes_no_conditions_says_so(tagged, read_rows, no_property_filter):
+def test_a_broker_that_takes_no_conditions_says_so(acl_cluster, read_rows):
+    where = {"name_server": acl_cluster.name_server, **ADMIN}
+    with Admin(ClientConfig(**where)) as admin, Producer(ProducerConfig(**where, group="tests")) as producer:
+        admin.create_topic("unfiltered", read_queue_nums=1, write_queue_nums=1)
+        admin.await_readable({producer.send(Message("unfiltered", b"x")).queue: 1}, timeout=PATIENCE)
+    keys = {"accessKey": ADMIN["access_key"], "secretKey": ADMIN["secret_key"]}
+
     with pytest.raises(ConfigError, match=r"option 'sql' = 'n < 5': .*enablePropertyFilter=true"):
-        read_rows(topic=tagged, sql="n < 5")
+        read_rows(nameServer=acl_cluster.name_server, topic="unfiltered", sql="n < 5", **keys)
 
 
 def test_a_read_by_itself_refuses_a_bad_condition_too(tagged, admin, client):

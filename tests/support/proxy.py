@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rmqtools import ClientConfig
 from rmqtools.cluster import LocalCluster, ensure_jars
@@ -15,6 +16,9 @@ from rmqtools.cluster.ports import PortPicker
 from rmqtools.cluster.readiness import ReadinessProbe
 from rmqtools.cluster.server import Server, proxy
 from rmqtools.model.secret import reveal
+
+if TYPE_CHECKING:
+    from tests.support.shared_cluster import SharedCluster
 
 _AUTH, _PROXY_AUTH = "org.apache.rocketmq.auth", "org.apache.rocketmq.proxy.auth"
 _CHECKS = {
@@ -29,7 +33,7 @@ _CHECKS = {
 
 @contextlib.contextmanager
 def running_proxy(
-    cluster: LocalCluster, directory: Path, *, signs: bool = False, checks: bool = False
+    cluster: "LocalCluster | SharedCluster", directory: Path, *, signs: bool = False, checks: bool = False
 ) -> Iterator[str]:
     """Start a proxy as :func:`running_server` does; give its address for remoting clients."""
     with running_server(cluster, directory, signs=signs, checks=checks) as server:
@@ -38,7 +42,7 @@ def running_proxy(
 
 @contextlib.contextmanager
 def running_server(
-    cluster: LocalCluster, directory: Path, *, signs: bool = False, checks: bool = False
+    cluster: "LocalCluster | SharedCluster", directory: Path, *, signs: bool = False, checks: bool = False
 ) -> Iterator[Server]:
     """Start a proxy of ``cluster`` in a directory of its own, and stop it at the end.
 

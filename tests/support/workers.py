@@ -1,8 +1,8 @@
 """How the tests are shared out among the processes of a parallel run (pytest-xdist).
 
 The tests of a module run in one process, since they share fixtures. So do all tests on the Docker cluster: a
-checkout has one. Unless long tests run, those on Spark go with them, since some of them need it: a second
-session of Spark takes half a minute of work. The longest groups start first.
+checkout has one. All others on Spark are one group, too, unless long tests run: each session of Spark takes
+half a minute of work. The longest groups start first.
 """
 
 import os
@@ -15,8 +15,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling  # type: ignore[import
 
 from tests.support.docker_project import CHECKOUT, DockerProject
 
-_DOCKER = "docker"
-_ON_SPARK = ("tests/spark/", "tests/interop/test_java_spark.py")
+_DOCKER, _SPARK = "docker", "spark"
 _ORDER = ("spark", "measure", "interop", "integration", "behaviour")
 
 
@@ -25,8 +24,10 @@ class ByModule(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.split("::")[0]
-        with_spark = "not slow" in self.config.getoption("markexpr") and module.startswith(_ON_SPARK)
-        return _DOCKER if with_spark or is_on_docker(CHECKOUT / module) else module
+        if is_on_docker(CHECKOUT / module):
+            return _DOCKER
+        shares_spark = "not slow" in self.config.getoption("markexpr") and module.startswith("tests/spark/")
+        return _SPARK if shares_spark else module
 
 
 @cache

@@ -217,6 +217,8 @@ class HeldQueues:
         for held in doomed:
             held.drop()
         await self._leave(doomed, again=True)
+        if self._locks is not None:
+            await self._locks.unlock_all()
 
     def _begin(self, held: ProcessQueue) -> None:
         self.pulled[held.queue] = held

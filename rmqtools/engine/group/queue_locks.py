@@ -3,13 +3,16 @@
 A broker drops a lock after 60 s. A member renews its locks every 20 s and trusts a lock for 30 s. A static
 topic's queues are locked by the broker that serves them now.
 Source of the rules: RebalanceImpl.lock, lockAll, unlock, unlockAll, buildProcessQueueTableByBrokerName (Java
-client).
+client). Ours: a request goes on when its round is cut off, a broker gets a member's next request after its
+answer, and a member that leaves releases what it may have locked. Otherwise a broker may grant a lock to a
+member that has left, and nobody consumes the queue for a minute.
 """
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
+from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.large_bodies import parse_aside
 from rmqtools.errors import RocketMQError
@@ -32,6 +35,9 @@ class QueueLocks:
         self._client = client
         self._group = group
         self._client_id = client_id or client.client_id
+        self._tasks = Background()
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by broker name
+        self._asked: set[MessageQueue] = set()  # and not refused, or released
         self._unanswered: set[str] = set()  # names of the brokers that the log has named
 
     async def lock(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, bool]:
@@ -39,10 +45,15 @@ class QueueLocks:
 
         The log says once that a broker does not answer, and once that it does again.
         """
-        answers = await asyncio.gather(
-            *(self._lock_on(broker, asked) for broker, asked in self._by_broker(queues).items())
-        )
-        return {queue: granted for answer in answers for queue, granted in answer.items()}
+        self._asked.update(asked := list(queues))
+        granted: dict[MessageQueue, bool] = {}
+        tasks = [
+            self._tasks.spawn("lock", self._lock_on(broker, some, granted))
+            for broker, some in self._by_broker(asked).items()
+        ]
+        if tasks:
+            await asyncio.wait(tasks)
+        return granted
 
     async def unlock(self, queues: Iterable[MessageQueue]) -> None:
         """Release locks. If that fails, they expire."""
@@ -50,7 +61,20 @@ class QueueLocks:
             *(self._unlock_on(broker, given) for broker, given in self._by_broker(queues).items())
         )
 
-    async def _lock_on(self, broker_name: str, queues: Collection[MessageQueue]) -> dict[MessageQueue, bool]:
+    async def unlock_all(self) -> None:
+        """Release every lock that a broker has granted, or may yet grant to a request that was cut off."""
+        await self.unlock(list(self._asked))
+
+    async def _lock_on(
+        self, broker_name: str, queues: Collection[MessageQueue], granted: dict[MessageQueue, bool]
+    ) -> None:
+        """Note in ``granted`` what a broker answers."""
+        async with self._turns[broker_name]:
+            answer = await self._ask(broker_name, queues)
+            granted.update(answer)
+            self._asked.difference_update(queue for queue, is_granted in answer.items() if not is_granted)
+
+    async def _ask(self, broker_name: str, queues: Collection[MessageQueue]) -> dict[MessageQueue, bool]:
         body = format_lock(self._group, self._client_id, list(queues))
         try:
             addr = self._client.routes.master_addr(broker_name)
@@ -69,10 +93,12 @@ class QueueLocks:
     async def _unlock_on(self, broker_name: str, queues: Collection[MessageQueue]) -> None:
         body = format_unlock(self._group, self._client_id, list(queues))
         try:
-            addr = self._client.routes.master_addr(broker_name)
-            await self._client.remoting.invoke_ok(addr, request(UnlockBatchMqRequestHeader(), body))
+            async with self._turns[broker_name]:
+                addr = self._client.routes.master_addr(broker_name)
+                await self._client.remoting.invoke_ok(addr, request(UnlockBatchMqRequestHeader(), body))
         except RocketMQError as error:
             log.warning("unlock_failed", group=self._group, broker=broker_name, reason=str(error))
+        self._asked.difference_update(queues)
 
     def _by_broker(self, queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
         grouped: dict[str, list[MessageQueue]] = defaultdict(list)

@@ -209,7 +209,7 @@ def test_more_messages_than_the_bound_are_all_stored_and_never_more_in_flight(bo
         cluster.fault(code=code, times=None, delay=0.01, answer=Reaction.PASS)
     most, futures = 0, []
     for _ in range(5 * BOUND):
-        futures.append(bounded.send_async(MESSAGE))
+        futures.append(bounded.send_async(MESSAGE, timeout=60.0))
         most = max(most, sum(not future.done() for future in futures))
     wait(futures, 30)
 

@@ -35,6 +35,9 @@ class Events(list[str], Fake):
     async def unlock(self, queues) -> None:
         self.append("unlock")
 
+    async def unlock_all(self) -> None:
+        self.append("unlock all")
+
 
 def holding(events: Events, *, in_order: bool = False) -> HeldQueues:
     held = HeldQueues(ManualClock(), events, events if in_order else None)
@@ -106,4 +109,5 @@ async def test_closing_gives_up_what_a_listener_still_has_and_stores_all_once_mo
     held.hold_popped(OTHER)
     async with held.pulled[QUEUE].consuming:
         await held.close()
-    assert (events, held.pulled, held.popped) == (["note", "persist again", "remove", "unlock"], {}, {})
+    assert events == ["note", "persist again", "remove", "unlock", "unlock all"]
+    assert (held.pulled, held.popped) == ({}, {})

@@ -37,9 +37,8 @@ def pushing(cluster: FakeCluster, name: str, listener=listen, **settings: Any) -
         name_server=cluster.name_server,
         group="g",
         instance_name=name,
-        request_timeout=0.2,
         consume_from="CONSUME_FROM_FIRST_OFFSET",
-        **{"orderly": True} | settings,
+        **{"orderly": True, "request_timeout": 0.2} | settings,
     )
     consumer = PushConsumer(config, strategy=TakesAll())
     for topic in TOPICS:
@@ -93,6 +92,23 @@ async def test_a_member_that_is_refused_locks_asks_each_broker_twice_a_second_fo
             await asyncio.sleep(1)
             assert held(waits) == 24
     assert caplog.text.count("locks_granted") == 1
+
+
+async def test_a_lock_that_is_granted_to_a_member_that_leaves_is_given_back():
+    """Its round is cut off when it leaves, and its request is not: the broker would wait for a minute."""
+    async with FakeCluster() as cluster:
+        cluster.create_topic("T0", queues=1)
+        leaving = pushing(cluster, "leaves", request_timeout=5.0)
+        async with pushing(cluster, "owner") as owner, leaving as leaves:
+            await until(lambda: (held(owner), asked_for_locks(cluster, "leaves")) == (1, 1))
+            late = cluster.fault(code=RequestCode.LOCK_BATCH_MQ, delay=2.0)
+            await owner.close()
+            await until(late.fired)
+            await leaves.close()
+        await asyncio.sleep(2)  # until it is handled
+        async with pushing(cluster, "stays") as stays:
+            await asyncio.sleep(2)
+            assert held(stays) == 1
 
 
 async def test_the_log_names_a_broker_that_grants_no_locks_once_and_says_when_it_answers_again(caplog):

@@ -1,0 +1,105 @@
+"""Brokers with other settings than ours, on a cluster of their own: all other tests share one."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from rmqtools import (
+    Admin,
+    Client,
+    ClientConfig,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    MessageQueue,
+    Producer,
+    ProducerConfig,
+    PushConsumer,
+    PushConsumerConfig,
+    QueueRange,
+)
+from rmqtools.cluster import LocalCluster
+from rmqtools.errors import BrokerError
+from rmqtools.protocol.messages.stored import decode_messages
+from tests.support.cluster_scene import wait_until
+from tests.support.listening import new_group
+from tests.support.patience import PATIENCE
+
+pytestmark = pytest.mark.broker
+
+COUNT = 3000
+QUEUE = MessageQueue("T", "broker-a", 0)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """One broker that has read no condition and resets no offset itself, with messages in one queue."""
+    settings = {"enablePropertyFilter": "false", "useServerSideResetOffset": "false"}
+    with LocalCluster(broker_settings=settings) as cluster:
+        with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+            admin.create_topic(QUEUE.topic, read_queue_nums=1, write_queue_nums=1)
+            with Producer(ProducerConfig(name_server=cluster.name_server, group="tests")) as producer:
+                producer.send_many([Message(QUEUE.topic, b"%d" % number) for number in range(COUNT)])
+            admin.await_readable({QUEUE: COUNT}, timeout=PATIENCE)
+        yield cluster
+
+
+@pytest.fixture
+def admin(cluster: LocalCluster) -> Iterator[Admin]:
+    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        yield admin
+
+
+def member(cluster: LocalCluster, group: str) -> PushConsumer:
+    """A member that begins with the first message."""
+    return PushConsumer(
+        PushConsumerConfig(
+            name_server=cluster.name_server,
+            group=group,
+            consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            persist_consumer_offset_interval=0.2,
+            long_poll_timeout=1.0,
+        )
+    )
+
+
+def test_conditions_that_no_broker_takes_fail_the_start(cluster):
+    consumer = member(cluster, new_group())
+    consumer.subscribe(QUEUE.topic, lambda *_: None, sql="n > 2")
+
+    with pytest.raises(BrokerError, match="does not support consumer to filter message by SQL92"):
+        consumer.start()
+    consumer.close()
+
+
+def test_a_broker_that_leaves_resets_to_its_members_is_obeyed(cluster, admin):
+    group, heard = new_group(), Counter[int]()
+
+    def listen(messages: Sequence[MessageExt], _: object) -> None:
+        heard.update(message.queue_offset for message in messages)
+
+    def is_committed() -> bool:
+        return admin.fetch_consumer_offsets(group, QUEUE.topic).get(QUEUE) == COUNT
+
+    consumer = member(cluster, group)
+    consumer.subscribe(QUEUE.topic, listen)
+    with consumer:
+        wait_until(is_committed)
+        admin.reset_offsets(group, QUEUE.topic, 0)
+        wait_until(lambda: len(heard) == COUNT and min(heard.values()) == 2)
+        wait_until(is_committed)
+
+    assert set(heard.values()) == {2}
+
+
+def test_a_read_survives_a_broker_that_returns_fewer_messages_from_one_pull_to_the_next(cluster, admin):
+    addr = cluster.broker_addrs["broker-a"]
+    read: list[int] = []
+    with Client(ClientConfig(name_server=cluster.name_server)) as client:
+        for number, block in enumerate(client.read_blocks(QueueRange(QUEUE, 0, COUNT), max_messages=200)):
+            read.extend(message.queue_offset for message in decode_messages(block.buffer))
+            count = "8" if number % 2 == 0 else "32"
+            admin.update_broker_config(addr, {"maxTransferCountOnMessageInMemory": count})
+
+    assert read == list(range(COUNT))
