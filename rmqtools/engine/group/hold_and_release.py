@@ -143,10 +143,11 @@ class HeldQueues:
         return [queue for queue in queues if granted.get(queue)]
 
     async def renew_locks(self) -> None:
-        """Renew the locks of all held queues."""
+        """Renew the locks of all held queues; of none that is being unlocked, or it would be locked again."""
         if self._locks is None:
             return
-        for queue, granted in (await self._locks.lock(self.pulled)).items():
+        staying = [queue for queue, held in self.pulled.items() if held not in self._leaving]
+        for queue, granted in (await self._locks.lock(staying)).items():
             if (held := self.pulled.get(queue)) is not None and not held.is_dropped:
                 held.lock(granted)
 

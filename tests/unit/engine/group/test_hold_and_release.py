@@ -18,6 +18,7 @@ class Events(list[str], Fake):
         super().__init__()
         self.go_on = asyncio.Event()
         self.go_on.set()
+        self.asked: list[MessageQueue] = []
 
     def update(self, queue, offset, *, increase_only=False) -> None:
         self.append(f"update {offset}")
@@ -30,6 +31,7 @@ class Events(list[str], Fake):
         self.append("persist again" if again else "persist")
 
     async def lock(self, queues):
+        self.asked += queues
         return dict.fromkeys(queues, True)
 
     async def unlock(self, queues) -> None:
@@ -58,6 +60,26 @@ async def test_a_queue_is_given_up_in_one_order_and_is_in_the_table_until_that_i
     events.go_on.set()
     await giving_up
     assert (events, held.pulled) == (["note", "persist", "remove", "unlock"], {})
+
+
+async def test_a_lock_is_renewed_until_its_queue_is_given_up_and_not_while_it_is():
+    events = Events()
+    held = holding(events, in_order=True)
+    queue = held.pulled[QUEUE]
+    async with queue.consuming:
+        await held.give_up([queue])
+    assert held.has_kept
+    await held.renew_locks()
+    assert events.asked == [QUEUE]
+
+    events.go_on.clear()
+    giving_up = asyncio.create_task(held.give_up([queue]))
+    await idle()
+    await held.renew_locks()
+    events.go_on.set()
+    await giving_up
+
+    assert events.asked == [QUEUE]
 
 
 async def test_two_who_give_a_queue_up_at_the_same_time_wait_for_one_run():
