@@ -6,6 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from rmqtools.group import GroupLimits
+from tests.support.patience import PATIENCE
 from tools.measure import bad_day, healthy_day
 
 pytestmark = pytest.mark.broker
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.broker
 def test_a_short_day_of_members_has_no_false_alarm(local_cluster):
     with ExitStack() as members:
         day = healthy_day.Day(local_cluster.name_server, members, quiet=2.0)
-        limits = GroupLimits(listener=30.0)
+        limits = GroupLimits(listener=PATIENCE)
 
         assert asyncio.run(healthy_day.run(day, interval=0.5, limits=limits)) == []
 

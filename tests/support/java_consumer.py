@@ -18,8 +18,9 @@ from typing import IO, Any, Self
 
 from rmqtools import MessageQueue
 from tests.support.java_peer import JavaPeer, JavaPeerError
+from tests.support.patience import PATIENCE
 
-_SECONDS = 60.0
+_SECONDS = PATIENCE
 
 
 class JavaConsumer:
