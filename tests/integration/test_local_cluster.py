@@ -18,6 +18,7 @@ from rmqtools.cluster.lock import DEFAULT_VERSION
 from rmqtools.cluster.processes import find_processes, stop_processes
 from rmqtools.cluster.state import fetch_status
 from tests.support.cluster_scene import JAVA_17, Scene, leftovers, wait_until
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -184,12 +185,13 @@ def test_status_tells_of_a_broker_that_died_which_is_started_again_alone(scene: 
 def test_up_in_the_foreground_has_what_was_asked_for_until_it_is_stopped(scene: Scene) -> None:
     more = ("--slaves", "1", "--proxy", "--timer-wheel", "--server-version", DEFAULT_VERSION)
     running = scene.start("up", "--foreground", *more)
-    wait_until(
-        lambda: any(server.name == "proxy" and server.alive for server in fetch_status(scene.directory))
-    )
+    assert running.stdout is not None
+    shown = ""
+    while "\nproxy " not in shown:
+        shown += running.stdout.readline() or pytest.fail(shown)
     assert scene.run("stop", "broker-a-slave-1", "--kill").stdout == "broker-a-slave-1 is stopped\n"
     running.send_signal(signal.SIGTERM)
-    shown, _ = running.communicate(timeout=60)
+    running.communicate(timeout=PATIENCE)
 
     for name in ("broker-a ", "broker-a-slave-1 ", "proxy "):
         assert f"\n{name}" in shown

@@ -59,7 +59,7 @@ def main() -> None:
         if given.dies == "before-acknowledgement":
             os.kill(os.getpid(), signal.SIGKILL)
         if once.dropped != before:
-            print(f"dropped {once.dropped}", flush=True)
+            print(f"dropped {once.dropped}\n", end="", flush=True)  # whole: other threads print too
         return answer
 
     config = PushConsumerConfig(
