@@ -34,7 +34,7 @@ QUEUE = MessageQueue("T", "broker-a", 0)
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """One broker that has read no condition and resets no offset itself, with messages in one queue."""
+    """One broker that takes no conditions and leaves resets of offsets to members; one queue has messages."""
     settings = {"enablePropertyFilter": "false", "useServerSideResetOffset": "false"}
     with LocalCluster(broker_settings=settings) as cluster:
         with Admin(ClientConfig(name_server=cluster.name_server)) as admin:

@@ -54,7 +54,7 @@ def test_a_secured_cluster_is_reached_with_the_variables_that_up_prints_also_aft
 
         assert "open to other machines" not in up.stdout
         assert (listed.returncode, "SELF_TEST_TOPIC" in listed.stdout) == (0, True), listed.stderr
-        assert refused.returncode == 3  # nobody answers
+        assert refused.returncode == 3  # no server answers
         assert "set tls_enable=True" in refused.stderr
     assert leftovers(scene.directory) == []
 

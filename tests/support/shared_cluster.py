@@ -25,7 +25,7 @@ _SETTINGS = {"transactionCheckInterval": "2000"}
 
 @dataclass(frozen=True)
 class SharedCluster:
-    """What tests need to know of it; attributes as :class:`LocalCluster` has them."""
+    """The properties of a :class:`LocalCluster` that tests use, for all processes."""
 
     servers: tuple[Server, ...]
     name_server: str
@@ -44,7 +44,7 @@ def shared_cluster(folder: Path) -> Iterator[SharedCluster]:
             users = stack.enter_context((folder / "users").open("w"))
             if not known.exists():
                 cluster = stack.enter_context(LocalCluster(brokers=2, broker_settings=_SETTINGS))
-                stack.callback(fcntl.flock, users, fcntl.LOCK_EX)  # until nobody shares it
+                stack.callback(fcntl.flock, users, fcntl.LOCK_EX)  # waits for the other processes
                 known.write_bytes(pickle.dumps(_described(cluster)))
                 stack.callback(known.unlink)  # who comes from now on starts another one
             fcntl.flock(users, fcntl.LOCK_SH)

@@ -37,7 +37,7 @@ class QueueLocks:
         self._client_id = client_id or client.client_id
         self._tasks = Background()
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by broker name
-        self._asked: set[MessageQueue] = set()  # and not refused, or released
+        self._asked: set[MessageQueue] = set()  # neither refused nor released: the lock may be this member's
         self._unanswered: set[str] = set()  # names of the brokers that the log has named
 
     async def lock(self, queues: Iterable[MessageQueue]) -> dict[MessageQueue, bool]:
@@ -45,11 +45,10 @@ class QueueLocks:
 
         The log says once that a broker does not answer, and once that it does again.
         """
-        self._asked.update(asked := list(queues))
         granted: dict[MessageQueue, bool] = {}
         tasks = [
             self._tasks.spawn("lock", self._lock_on(broker, some, granted))
-            for broker, some in self._by_broker(asked).items()
+            for broker, some in self._by_broker(queues).items()
         ]
         if tasks:
             await asyncio.wait(tasks)
@@ -63,6 +62,7 @@ class QueueLocks:
 
     async def unlock_all(self) -> None:
         """Release every lock that a broker has granted, or may yet grant to a request that was cut off."""
+        await self._tasks.join()
         await self.unlock(list(self._asked))
 
     async def _lock_on(
@@ -70,6 +70,7 @@ class QueueLocks:
     ) -> None:
         """Note in ``granted`` what a broker answers."""
         async with self._turns[broker_name]:
+            self._asked.update(queues)
             answer = await self._ask(broker_name, queues)
             granted.update(answer)
             self._asked.difference_update(queue for queue, is_granted in answer.items() if not is_granted)
@@ -94,11 +95,11 @@ class QueueLocks:
         body = format_unlock(self._group, self._client_id, list(queues))
         try:
             async with self._turns[broker_name]:
+                self._asked.difference_update(queues)
                 addr = self._client.routes.master_addr(broker_name)
                 await self._client.remoting.invoke_ok(addr, request(UnlockBatchMqRequestHeader(), body))
         except RocketMQError as error:
             log.warning("unlock_failed", group=self._group, broker=broker_name, reason=str(error))
-        self._asked.difference_update(queues)
 
     def _by_broker(self, queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
         grouped: dict[str, list[MessageQueue]] = defaultdict(list)

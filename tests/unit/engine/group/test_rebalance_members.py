@@ -95,7 +95,7 @@ async def test_a_member_that_is_refused_locks_asks_each_broker_twice_a_second_fo
 
 
 async def test_a_lock_that_is_granted_to_a_member_that_leaves_is_given_back():
-    """Its round is cut off when it leaves, and its request is not: the broker would wait for a minute."""
+    """Leaving cancels its round and not its request: the broker would keep the lock for a minute."""
     async with FakeCluster() as cluster:
         cluster.create_topic("T0", queues=1)
         leaving = pushing(cluster, "leaves", request_timeout=5.0)
