@@ -1,8 +1,8 @@
 """How the tests are shared out among the processes of a parallel run (pytest-xdist).
 
 The tests of a module run in one process, since they share fixtures. So do all tests on the Docker cluster: a
-checkout has one. All others on Spark are one group, too, unless long tests run: each session of Spark takes
-half a minute of work. The longest groups start first.
+checkout has one. All others on Spark are two groups, unless long tests run: each session of Spark takes half
+a minute of work. The longest groups start first.
 """
 
 import os
@@ -15,19 +15,27 @@ from xdist.scheduler.loadscope import LoadScopeScheduling  # type: ignore[import
 
 from tests.support.docker_project import CHECKOUT, DockerProject
 
-_DOCKER, _SPARK = "docker", "spark"
+_DOCKER, _SPARK = "docker", ("spark 1", "spark 2")
 _ORDER = ("spark", "measure", "interop", "integration", "behaviour")
 
 
 class ByModule(LoadScopeScheduling):
-    """Hands out whole modules; those on the Docker cluster, and short ones on Spark, as one."""
+    """Hands out whole modules; those on the Docker cluster as one group, short ones on Spark as two."""
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.split("::")[0]
         if is_on_docker(CHECKOUT / module):
             return _DOCKER
         shares_spark = "not slow" in self.config.getoption("markexpr") and module.startswith("tests/spark/")
-        return _SPARK if shares_spark else module
+        return _SPARK[_spark_modules().index(module) % 2] if shares_spark else module
+
+
+@cache
+def _spark_modules() -> tuple[str, ...]:
+    """The modules below ``tests/spark``, relative to the checkout, in the order of their names."""
+    return tuple(
+        sorted(str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "tests/spark").glob("test_*.py"))
+    )
 
 
 @cache
