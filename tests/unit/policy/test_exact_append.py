@@ -24,33 +24,24 @@ QUEUE = MessageQueue("t", "b", 0)
 
 
 @pytest.mark.parametrize(
-    ("code", "meaning"),
+    ("code", "remark", "meaning"),
     [
-        (0, Answered.STORED),
-        (10, Answered.STORED),  # flush timeout
-        (11, Answered.STORED),  # no slave
-        (12, Answered.STORED),  # slave timeout: the master keeps the message
-        (2, Answered.TRY_AGAIN),
-        (14, Answered.TRY_AGAIN),
-        (1, Answered.UNKNOWN),
-        (13, Answered.REFUSED),
-        (17, Answered.REFUSED),
+        (0, None, Answered.STORED),
+        (10, None, Answered.STORED),  # flush timeout
+        (11, None, Answered.STORED),  # no slave
+        (12, None, Answered.STORED),  # slave timeout: the master keeps the message
+        (2, None, Answered.TRY_AGAIN),
+        (14, None, Answered.TRY_AGAIN),
+        (13, None, Answered.REFUSED),
+        (17, None, Answered.REFUSED),
+        (1, None, Answered.UNKNOWN),  # an internal error: its remark says whether something may be stored
+        (1, "[PC_SYNCHRONIZED]broker busy, start flow control for a while", Answered.TRY_AGAIN),
+        (1, "java.lang.RuntimeException: message body size exceeded", Answered.REFUSED),
+        (1, "java.lang.NullPointerException", Answered.UNKNOWN),
     ],
 )
-def test_an_answer_says_stored_not_stored_or_perhaps(code, meaning):
-    assert meaning_of(code) is meaning
-
-
-@pytest.mark.parametrize(
-    ("remark", "meaning"),
-    [
-        ("[PC_SYNCHRONIZED]broker busy, start flow control for a while", Answered.TRY_AGAIN),
-        ("java.lang.RuntimeException: message body size exceeded", Answered.REFUSED),
-        ("java.lang.NullPointerException", Answered.UNKNOWN),
-    ],
-)
-def test_the_remark_of_an_internal_error_says_whether_something_may_be_stored(remark, meaning):
-    assert meaning_of(1, remark) is meaning
+def test_an_answer_says_stored_not_stored_or_perhaps(code, remark, meaning):
+    assert meaning_of(code, remark) is meaning
 
 
 def test_a_lock_is_good_for_half_of_its_life():

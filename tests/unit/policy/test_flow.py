@@ -21,26 +21,25 @@ def exceeded(cached, limits=LIMITS, **of_member):
     return exceeded_threshold(cached, limits, of_member=CachedByMember(**of_member))
 
 
-def test_at_the_limits_a_queue_is_still_pulled():
-    assert exceeded(Cached(count=10, size_bytes=100, span=5)) is None
-
-
 @pytest.mark.parametrize(
-    ("cached", "first"),
+    ("cached", "limits", "first"),
     [
-        (Cached(count=11), Exceeded("max_count", 11, 10)),
-        (Cached(size_bytes=101), Exceeded("max_size_bytes", 101, 100)),
-        (Cached(span=6), Exceeded("max_span", 6, 5)),
-        (Cached(count=11, size_bytes=101, span=6), Exceeded("max_count", 11, 10)),
-        (Cached(size_bytes=101, span=6), Exceeded("max_size_bytes", 101, 100)),
+        pytest.param(Cached(count=10, size_bytes=100, span=5), LIMITS, None, id="at-the-limits"),
+        pytest.param(Cached(count=11), LIMITS, Exceeded("max_count", 11, 10), id="count"),
+        pytest.param(Cached(size_bytes=101), LIMITS, Exceeded("max_size_bytes", 101, 100), id="bytes"),
+        pytest.param(Cached(span=6), LIMITS, Exceeded("max_span", 6, 5), id="span"),
+        pytest.param(
+            *(Cached(count=11, size_bytes=101, span=6), LIMITS, Exceeded("max_count", 11, 10)),
+            id="count-first",
+        ),
+        pytest.param(
+            *(Cached(size_bytes=101, span=6), LIMITS, Exceeded("max_size_bytes", 101, 100)), id="then-bytes"
+        ),
+        pytest.param(Cached(span=10**9), PullThresholds(max_span=None), None, id="in-order-any-span"),
     ],
 )
-def test_the_first_limit_exceeded_is_named(cached, first):
-    assert exceeded(cached) == first
-
-
-def test_in_order_the_span_has_no_limit():
-    assert exceeded(Cached(span=10**9), PullThresholds(max_span=None)) is None
+def test_the_first_limit_exceeded_is_named(cached, limits, first):
+    assert exceeded(cached, limits) == first
 
 
 def test_defaults_are_those_of_java():
@@ -57,19 +56,16 @@ def test_limits_of_a_member_are_shared_by_the_queues(queue_count, max_count, max
 
 
 @pytest.mark.parametrize(
-    ("of_member", "first"),
+    ("cached", "of_member", "first"),
     [
-        ({"count": 7, "size_bytes": 5 * MIB}, None),
-        ({"count": 8}, Exceeded("member_count", 8, 7)),
-        ({"size_bytes": 5 * MIB + 1}, Exceeded("member_size_bytes", 5 * MIB + 1, 5 * MIB)),
+        (ONE, {"count": 7, "size_bytes": 5 * MIB}, None),
+        (ONE, {"count": 8}, Exceeded("member_count", 8, 7)),
+        (ONE, {"size_bytes": 5 * MIB + 1}, Exceeded("member_size_bytes", 5 * MIB + 1, 5 * MIB)),
+        pytest.param(Cached(), {"count": 10**9, "size_bytes": 10**12}, None, id="a-queue-without-messages"),
     ],
 )
-def test_what_all_queues_hold_together_is_limited(of_member, first):
-    assert exceeded(ONE, OF_MEMBER, **of_member) == first
-
-
-def test_a_queue_that_holds_nothing_may_be_pulled_whatever_the_others_hold():
-    assert exceeded(Cached(), OF_MEMBER, count=10**9, size_bytes=10**12) is None
+def test_what_all_queues_hold_together_is_limited(cached, of_member, first):
+    assert exceeded(cached, OF_MEMBER, **of_member) == first
 
 
 def test_without_limits_of_a_member_those_of_a_queue_stay():
@@ -80,33 +76,24 @@ def test_without_queues_there_is_nothing_to_share():
     assert OF_MEMBER.shared(0) == OF_MEMBER
 
 
-def test_the_first_fetch_begins_at_once():
-    assert MessageRate(10).delay(now=5.0) == 0
-
-
-def test_a_fetch_waits_until_the_messages_before_it_are_paid_for():
+@pytest.mark.parametrize(
+    ("fetches", "now", "delay"),
+    [
+        pytest.param([], 5.0, 0.0, id="the-first-begins-at-once"),
+        pytest.param([(32, 5.0)], 5.0, 3.2, id="until-the-messages-before-are-paid-for"),
+        pytest.param([(32, 5.0)], 7.0, 1.2, id="some-are-paid-for"),
+        pytest.param([(32, 5.0)], 8.2, 0.0, id="all-are-paid-for"),
+        pytest.param([(32, 5.0)], 9.0, 0.0, id="long-ago"),
+        pytest.param([(0, 5.0)], 5.0, 0.0, id="an-empty-answer-costs-nothing"),
+        pytest.param([(10, 0.0), (10, 100.0)], 100.0, 1.0, id="idle-time-is-not-saved-up"),
+    ],
+)
+def test_a_fetch_waits_until_its_rate_allows_it(fetches, now, delay):
     rate = MessageRate(10)
+    for count, fetched_at in fetches:
+        rate.fetched(count, now=fetched_at)
 
-    rate.fetched(32, now=5.0)
-
-    assert [rate.delay(now) for now in (5.0, 7.0, 8.2, 9.0)] == pytest.approx([3.2, 1.2, 0.0, 0.0])
-
-
-def test_an_empty_answer_costs_nothing():
-    rate = MessageRate(10)
-
-    rate.fetched(0, now=5.0)
-
-    assert rate.delay(now=5.0) == 0
-
-
-def test_idle_time_is_not_saved_up():
-    rate = MessageRate(10)
-    rate.fetched(10, now=0.0)
-
-    rate.fetched(10, now=100.0)
-
-    assert rate.delay(now=100.0) == pytest.approx(1.0)
+    assert rate.delay(now) == pytest.approx(delay)
 
 
 @pytest.mark.parametrize(

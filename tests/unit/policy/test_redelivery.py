@@ -113,14 +113,11 @@ def test_a_level_that_the_listener_sets_counts_instead_of_the_tries(level, expec
         (3600, 7200),
         (7200, 7200),
         (14400, 7200),
+        pytest.param(14400.1, None, id="twice-as-old-as-the-longest-delay-it-is-given-up"),
     ],
 )
 def test_a_message_tried_too_often_waits_for_the_next_delay_above_its_age(age, expected):
     assert exhausted_delay(age) == expected
-
-
-def test_a_message_tried_too_often_is_given_up_when_it_is_twice_as_old_as_the_longest_delay():
-    assert exhausted_delay(14400.1) is None
 
 
 # Messages whose body cannot be read
