@@ -11,15 +11,14 @@ import pytest
 from rmqtools import ConsumeFromWhere, PullConsumer, PushConsumer, PushConsumerConfig
 from rmqtools.model.codes import RequestCode
 from rmqtools.sync.loop import Bridge
-from tests.unit.engine.consumer.pull_scene import TOPIC, config
-from tests.unit.engine.consumer.quiet_brokers import QuietBrokers
+from tests.unit.engine.consumer.pull_scene import TOPIC, BrokerSet, config
 
 MEMBERS, STORE = RequestCode.GET_CONSUMER_LIST_BY_GROUP, RequestCode.UPDATE_CONSUMER_OFFSET
 
 
 @pytest.fixture
-def brokers() -> Iterator[QuietBrokers]:
-    bridge, stack, brokers = Bridge(), AsyncExitStack(), QuietBrokers(10)
+def brokers() -> Iterator[BrokerSet]:
+    bridge, stack, brokers = Bridge(), AsyncExitStack(), BrokerSet(10)
     bridge.run(lambda: stack.enter_async_context(brokers.serving()))
     yield brokers
     bridge.run(stack.aclose)
@@ -42,7 +41,7 @@ def interrupted(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def consumer_of(brokers: QuietBrokers) -> PullConsumer:
+def consumer_of(brokers: BrokerSet) -> PullConsumer:
     consumer = PullConsumer(config(brokers, request_timeout=1.0))
     consumer.subscribe(TOPIC)
     return consumer
@@ -50,12 +49,12 @@ def consumer_of(brokers: QuietBrokers) -> PullConsumer:
 
 @pytest.mark.process
 def test_a_start_that_is_interrupted_leaves_the_group_before_it_raises(brokers):
-    brokers.silent.add(MEMBERS)
+    brokers.silence(MEMBERS)
     consumer = consumer_of(brokers)
     with interrupted(0.3):
         consumer.start()
 
-    assert brokers.left() == 1
+    assert brokers.left == 1
     consumer.close()
 
 
@@ -64,13 +63,13 @@ def test_a_close_that_is_interrupted_is_finished_by_the_next(brokers):
     consumer = consumer_of(brokers)
     consumer.start()
     assert len(consumer.poll(5, 10)) == 10
-    brokers.silent.add(STORE)
+    brokers.silence(STORE)
     with interrupted(0.3):
         consumer.close()
-    assert brokers.left() == 0
+    assert brokers.left == 0
     consumer.close()
 
-    assert (brokers.left(), brokers.updates[-1]) == (1, (0, 10))
+    assert (brokers.left, brokers.updates[-1]) == (1, (0, 10))
 
 
 @pytest.mark.parametrize("threads", [1, 4])

@@ -93,6 +93,15 @@ class BrokerSet:
         async with self.cluster:
             yield self
 
+    def silence(self, code: RequestCode) -> None:
+        """Do what the requests of a code say, and answer none of them."""
+        self.cluster.fault(code=code, times=None, answer=Reaction.SWALLOW)
+
+    @property
+    def left(self) -> int:
+        """How often a member has left the group."""
+        return len(self.of(RequestCode.UNREGISTER_CLIENT))
+
     def _refuse(self, request: RemotingCommand) -> RemotingCommand | Reaction:
         refused = request.code in self.refused
         return response(ResponseCode.SYSTEM_ERROR, 0, remark="scripted") if refused else Reaction.PASS
