@@ -1,6 +1,7 @@
 """Administrators' requests that a broker forwards, and a consumer's answers."""
 
 import asyncio
+import re
 
 import pytest
 
@@ -91,6 +92,8 @@ async def test_the_running_info_tells_queues_messages_and_settings():
         assert info.properties["PROP_THREADPOOL_CORE_SIZE"] == "3"
         assert info.properties["PROP_CONSUMEORDERLY"] == "false"
         assert info.properties["PROP_RMQTOOLS_STRATEGY"] == "AVG"
+        assert info.properties["PROP_CLIENT_VERSION"] == "V5_5_0"
+        assert info.properties["PROP_NAMESERVER_ADDR"] == f"{scene.broker.addr};"
         assert info.properties["PROP_RMQTOOLS_VERSION"] == rmqtools.__version__
         assert "PROP_RMQTOOLS_PIN_VERSION" not in info.properties
         assert [data.topic for data in info.subscription_set] == ["T"]
@@ -134,41 +137,41 @@ async def test_a_message_consumed_directly_goes_to_its_listener_and_moves_no_off
         assert scene.committed is None
 
 
-async def test_a_message_whose_body_cannot_be_read_is_consumed_directly_like_any_other():
-    async def listen(messages, context) -> None:
-        _ = messages[0].body
-
-    async with pushing(listen) as scene:
-        result = await consumed(scene, corrupt(4))
-
-        assert result.consume_result == "CR_THROW_EXCEPTION"
-        assert "CorruptBodyError: body of the message at queue offset 4" in (result.remark or "")
+async def fails(messages, context) -> None:
+    raise ValueError("no such customer")
 
 
-async def test_an_error_of_the_listener_is_told_to_whoever_asked():
-    async def fails(messages, context) -> None:
-        raise ValueError("no such customer")
+async def reads(messages, context) -> None:
+    _ = messages[0].body
 
-    async with pushing(fails) as scene:
-        result = await consumed(scene, stored(8))
 
-        assert result.consume_result == "CR_THROW_EXCEPTION"
-        assert result.remark == "ValueError: no such customer"
+async def answers_later(messages, context) -> ConsumeConcurrentlyStatus:
+    return ConsumeConcurrentlyStatus.RECONSUME_LATER
+
+
+async def succeeds(messages, context) -> ConsumeConcurrentlyStatus:
+    return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
 
 @pytest.mark.parametrize(
-    ("status", "expected"),
+    ("listener", "message", "result", "remark"),
     [
-        (ConsumeConcurrentlyStatus.RECONSUME_LATER, "CR_LATER"),
-        (ConsumeConcurrentlyStatus.CONSUME_SUCCESS, "CR_SUCCESS"),
+        pytest.param(succeeds, stored(8), "CR_SUCCESS", "", id="success"),
+        pytest.param(answers_later, stored(8), "CR_LATER", "", id="later"),
+        pytest.param(fails, stored(8), "CR_THROW_EXCEPTION", "ValueError: no such customer", id="error"),
+        pytest.param(
+            *(reads, corrupt(4), "CR_THROW_EXCEPTION"),
+            "CorruptBodyError: body of the message at queue offset 4 .*",
+            id="a-body-that-cannot-be-read",
+        ),
     ],
 )
-async def test_what_the_listener_answers_is_told(status, expected):
-    async def listener(messages, context) -> ConsumeConcurrentlyStatus:
-        return status
-
+async def test_what_the_listener_answers_is_told(listener, message, result, remark):
     async with pushing(listener) as scene:
-        assert (await consumed(scene, stored(8))).consume_result == expected
+        told = await consumed(scene, message)
+
+        assert told.consume_result == result
+        assert re.fullmatch(remark, told.remark or "")
 
 
 async def test_a_dead_letter_goes_to_the_listener_of_its_first_topic():
@@ -197,13 +200,21 @@ async def test_after_a_reset_a_queue_goes_on_at_the_new_offset_and_it_is_stored(
         assert [asked["commitOffset"] for asked in scene.asked(RequestCode.UPDATE_CONSUMER_OFFSET)] == ["7"]
 
 
-@pytest.mark.parametrize(("topic", "group"), [("U", "g"), ("T", "h")])
-async def test_a_reset_of_another_topic_or_group_moves_nothing(topic, group):
+@pytest.mark.parametrize(
+    ("offset", "asked", "logged"),
+    [
+        pytest.param(7, {"topic": "U"}, "", id="another-topic"),
+        pytest.param(7, {"group": "h"}, "", id="another-group"),
+        pytest.param(-1, {}, "offset_reset_ignored", id="a-negative-offset"),
+    ],
+)
+async def test_a_reset_of_something_else_or_to_no_offset_moves_nothing(offset, asked, logged, caplog):
     async with pushing() as scene:
-        await reset(scene, 7, topic=topic, group=group)
+        await reset(scene, offset, **asked)
 
         assert scene.member.held.pulled[QUEUE] is scene.held
         assert not scene.held.is_dropped
+    assert logged in caplog.text
 
 
 async def test_what_was_being_consumed_during_a_reset_does_not_move_the_offset():

@@ -144,17 +144,6 @@ async def test_while_too_many_wait_for_their_listener_nothing_is_popped():
     assert before == 1
 
 
-async def test_a_suspended_consumer_pops_nothing_until_it_is_resumed():
-    async with popping(answer=scripted(found(4))) as scene:
-        scene.consumer.suspend()
-        await idle()
-        before = pops(scene)
-        scene.consumer.resume()
-        await until(lambda: scene.heard == [[4]])
-
-    assert before == 0
-
-
 async def test_a_queue_that_is_dropped_is_popped_no_more():
     async with popping(answer=scripted(found(4), found(5))) as scene:
         scene.member.held.popped[QUEUE].drop()

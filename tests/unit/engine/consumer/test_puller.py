@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from rmqtools import ConsumeFromWhere, MessageExt, PushConsumerConfig, aio
+from rmqtools.engine.connection import background
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import RequestCode, ResponseCode
@@ -135,11 +136,14 @@ def start_pops(scene: Scene) -> None:
         scene.popper.start(PopProcessQueue(queue, scene.clock))
 
 
-@pytest.mark.parametrize(
+of_both_kinds = pytest.mark.parametrize(
     ("start", "code"),
     [(start_pulls, PULL), (start_pops, RequestCode.POP_MESSAGE)],
     ids=["pulled", "popped"],
 )
+
+
+@of_both_kinds
 async def test_a_broker_that_has_forgotten_this_member_is_told_once_for_all_its_queues(start, code):
     def answer(request):
         return response(ResponseCode.SUBSCRIPTION_NOT_EXIST if request.code == code else 0, 0)
@@ -150,6 +154,26 @@ async def test_a_broker_that_has_forgotten_this_member_is_told_once_for_all_its_
         await idle()
         assert len(scene.asked(RequestCode.HEART_BEAT)) == 1
         await scene.popper.close()
+
+
+async def fails(*_: object) -> None:
+    raise KeyError("foreseen by nobody")
+
+
+@of_both_kinds
+async def test_a_queue_is_fetched_on_after_an_error_in_the_handling_of_another(
+    start, code, monkeypatch, caplog
+):
+    def answer(request):
+        return response(ResponseCode.SUBSCRIPTION_NOT_EXIST if request.code == code else 0, 0)
+
+    monkeypatch.setattr(background, "PAUSE_AFTER_ERROR", 0.001)
+    async with pushing(answer=answer) as scene:
+        monkeypatch.setattr(scene.client, "send_heartbeat", fails)
+        start(scene)
+        await until(lambda: len(scene.asked(code)) > len(QUEUES))
+        await scene.popper.close()
+    assert "background_loop_failed" in caplog.text
 
 
 async def test_a_body_that_cannot_be_read_stops_no_queue_for_good(caplog):
@@ -256,15 +280,16 @@ async def test_all_queues_together_hold_no_more_bytes_than_the_limit_and_a_messa
             await until(lambda: len(heard) == 16)
 
 
-async def test_a_suspended_consumer_asks_for_nothing_until_it_is_resumed():
-    async with pushing(answer=script(found(0))) as scene:
+@of_both_kinds
+async def test_a_suspended_consumer_asks_for_nothing_until_it_is_resumed(start, code):
+    async with pushing(answer=lambda request: None if request.code == code else response(0, 0)) as scene:
         scene.consumer.suspend()
-        scene.puller.start(scene.held)
+        start(scene)
         await idle()
-        assert scene.asked(PULL) == []
+        assert scene.asked(code) == []
         scene.consumer.resume()
-        await pulls(scene, 2)
-        assert scene.heard == [[0]]
+        await until(lambda: len(scene.asked(code)) == len(QUEUES))
+        await scene.popper.close()
 
 
 async def test_a_topic_that_is_unsubscribed_is_not_asked_for_any_more_before_its_queues_are_given_up():

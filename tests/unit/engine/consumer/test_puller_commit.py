@@ -123,25 +123,15 @@ async def test_offsets_that_cannot_be_committed_are_refused_before_anything_is_s
         assert brokers.updates == []
 
 
-async def test_broadcasting_members_keep_their_offsets_in_a_file(tmp_path):
-    path = str(tmp_path / "offsets.json")
-    settings = {"message_model": MessageModel.BROADCASTING, "offset_store_path": path}
-
-    brokers = BrokerSet(30)
-    async with reading(brokers, **settings) as consumer:
-        await polled(consumer, 12)
-    async with reading(BrokerSet(30), **settings) as consumer:
-        assert await consumer.committed(Q0) == 12
-        assert await polled(consumer, 1) == [12]
-    assert brokers.updates == []
-
-
 async def test_broadcasting_a_restarted_member_finds_its_file_without_any_setting(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    async with reading(BrokerSet(30), message_model=MessageModel.BROADCASTING) as consumer:
+    brokers = BrokerSet(30)
+    async with reading(brokers, message_model=MessageModel.BROADCASTING) as consumer:
         await polled(consumer, 12)
+    assert brokers.updates == []
     async with reading(BrokerSet(30), message_model=MessageModel.BROADCASTING) as consumer:
+        assert await consumer.committed(Q0) == 12
         assert await polled(consumer, 1) == [12]
 
 

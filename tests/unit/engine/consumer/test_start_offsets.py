@@ -4,11 +4,10 @@ import pytest
 
 from rmqtools import aio
 from rmqtools.config import ClientConfig
-from rmqtools.engine.consumer.operator_requests import OperatorRequests
 from rmqtools.engine.group.local_offset_store import LocalFileOffsetStore
 from rmqtools.model.group import ConsumeFromWhere, MessageModel
 from tests.unit.engine.consumer.pull_scene import Q0, Q1, BrokerSet, polled, reading
-from tests.unit.engine.consumer.push_scene import QUEUE, pushing, until
+from tests.unit.engine.consumer.push_scene import until
 
 LAST, FIRST = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 JAVA_FILE = '{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:-1}}'
@@ -56,13 +55,6 @@ async def test_an_administrator_sees_no_offset_and_stats_without_one():
         assert await admin.fetch_consumer_offsets("g", "T") == {Q0: None}
         stats = await admin.fetch_consume_stats("g", "T")
         assert [offsets.consumer_offset for offsets in stats.offset_table.values()] == [0]
-
-
-async def test_a_reset_to_a_negative_offset_moves_nothing(caplog):
-    async with pushing() as scene:
-        OperatorRequests(scene.member)._reset("T", {QUEUE: -1})
-        assert scene.member.held.pulled[QUEUE] is scene.held
-    assert "offset_reset_ignored" in caplog.text
 
 
 async def test_a_queue_without_any_stored_offset_is_no_reason_for_a_warning(caplog):
