@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from rmqtools.engine.group import hold_and_release
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.consume import ConsumeOrderlyStatus
@@ -211,32 +210,6 @@ async def test_the_result_for_a_queue_given_up_meanwhile_is_not_committed():
         assert scene.committed is None
 
 
-async def test_a_queue_is_not_released_while_its_listener_runs(monkeypatch):
-    monkeypatch.setattr(hold_and_release, "_PATIENCE", 0.01)
-    ended = asyncio.Event()
-
-    async with pushing(waits_for(ended), orderly=True) as scene:
-        await consume(scene, 0)
-        held = scene.member.held
-        await held.give_up([scene.held])
-        assert held.pulled == {QUEUE: scene.held}
-        ended.set()
-        await held.give_up([scene.held])
-        assert held.pulled == {}
-
-
-async def test_a_queue_that_cannot_be_given_up_yet_is_looked_at_again_soon(monkeypatch):
-    monkeypatch.setattr(hold_and_release, "_PATIENCE", 0.01)
-
-    async with pushing(orderly=True) as scene:
-        rebalance = scene.ownership.rounds._rebalance
-        async with scene.held.consuming:
-            await scene.member.held.give_up([scene.held])
-        assert rebalance.must_try_again
-        await scene.member.held.give_up([scene.held])
-        assert not rebalance.must_try_again
-
-
 async def test_messages_of_a_retry_topic_are_handed_out_one_by_one_each_to_the_listener_of_its_topic():
     first, second = Script(), Script()
 
@@ -266,25 +239,6 @@ async def test_a_context_that_cannot_be_understood_stops_no_queue(caplog):
         scene.held.wake()
         await until(lambda: scene.committed == 1)
     assert "consume_failed" in caplog.text
-
-
-async def test_the_result_of_the_listener_that_a_queue_waits_for_counts_before_the_queue_is_given_up():
-    begun, ended = asyncio.Event(), asyncio.Event()
-
-    async def listen(messages, context):
-        begun.set()
-        await ended.wait()
-
-    async with pushing(listen, orderly=True) as scene:
-        begin(scene, 0, 1)
-        await begun.wait()
-        giving_up = asyncio.create_task(scene.member.held.give_up([scene.held]))
-        await until(lambda: scene.held.is_dropped)
-        ended.set()
-        await giving_up
-        stored_offsets = scene.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
-        assert [asked["commitOffset"] for asked in stored_offsets] == ["1"]
-        assert QUEUE not in scene.member.held.pulled
 
 
 async def test_a_thread_takes_many_messages_in_order_and_each_is_committed():

@@ -133,25 +133,30 @@ def test_a_link_planted_in_the_place_of_the_new_file_keeps_its_target(path):
     assert kept(path) == {QUEUE: 5}
 
 
-PROGRAM = """
-import asyncio, atexit, pathlib, sys
-from rmqtools.engine.group.local_offset_store import LocalFileOffsetStore
-from rmqtools.model.queue import MessageQueue
+AT_EXIT = """
+import atexit, sys, threading
+from rmqtools import *
 
-store = LocalFileOffsetStore(pathlib.Path(sys.argv[1]))
-queue = MessageQueue("T", "broker-a", 0)
-store.update(queue, 7)
-loop = asyncio.new_event_loop()  # asyncio.run would start a thread at its end: refused in Python 3.12
-atexit.register(lambda: loop.run_until_complete(store.persist([queue])))
+name_server, path = sys.argv[1:]
+heard = threading.Semaphore(0)
+consumer = PushConsumer(PushConsumerConfig(
+    name_server=name_server, group="at-exit", offset_store_path=path,
+    message_model=MessageModel.BROADCASTING, consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    persist_consumer_offset_interval=3600.0,
+))
+consumer.subscribe("T", lambda messages, context: heard.release())
+atexit.register(consumer.close)  # no executor takes work then
+consumer.start()
+print(sum(heard.acquire(timeout=20) for _ in range(8)))
 """
 
 
 @pytest.mark.process
-def test_offsets_persisted_at_exit_when_no_executor_takes_work_are_in_the_file(tmp_path):
-    path = tmp_path / "offsets.json"
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(path)], capture_output=True, text=True, check=False, timeout=60
-    )
+def test_a_broadcasting_consumer_that_is_closed_at_exit_stores_its_offsets(fake_rocketmq, path):
+    fake_rocketmq.create_topic("T", queues=1)
+    fake_rocketmq.store("T", *[b"x"] * 8)
+    command = [sys.executable, "-c", AT_EXIT, fake_rocketmq.name_server, str(path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert kept(path) == {QUEUE: 7}
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("8\n", "", 0)
+    assert kept(path) == {QUEUE: 8}

@@ -24,6 +24,7 @@ from rmqtools.policy.allocate.by_consistent_hash import AllocateByConsistentHash
 from rmqtools.protocol.wire.bodies import format_body, parse_body
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from tests.support.scripted_peer import ScriptedPeer
+from tests.unit.engine.consumer.push_scene import QUEUE, pushing
 
 POPPED = MessageQueue("T", "broker-a", -1)
 PULLED = [MessageQueue("T", "broker-a", number) for number in range(2)]
@@ -62,24 +63,16 @@ def route_to(consumer: PushConsumer, addrs: dict[str, str]) -> None:
 
 @asynccontextmanager
 async def member(broker: Broker) -> AsyncIterator[tuple[PushConsumer, Member]]:
-    async with ScriptedPeer(broker.answer).serving() as peer:
-        config = PushConsumerConfig(name_server=peer.addr, group="g", client_rebalance=False)
-        consumer = PushConsumer(config)
-
-        async def listen(messages, context) -> None:
-            """Acknowledge."""
-
-        consumer.subscribe("T", listen)
-        route_to(consumer, {"broker-a": peer.addr})
-        group_member = consumer._member
+    """A member that holds nothing yet."""
+    async with pushing(answer=broker.answer, client_rebalance=False) as scene:
+        del scene.member.held.pulled[QUEUE]
+        route_to(scene.consumer, {"broker-a": scene.broker.addr})
         try:
-            yield consumer, group_member
+            yield scene.consumer, scene.member
         finally:
-            for held in group_member.held.pulled.values():
+            for held in scene.member.held.pulled.values():
                 held.drop()
-            await consumer._puller.close()
-            await consumer._popper.close()
-            await consumer._client.close()
+            await scene.popper.close()
 
 
 async def rebalance(consumer: PushConsumer) -> bool:

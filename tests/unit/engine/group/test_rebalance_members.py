@@ -9,6 +9,7 @@ import pytest
 
 from rmqtools import PullConsumerConfig, PushConsumerConfig
 from rmqtools.aio import PullConsumer, PushConsumer
+from rmqtools.allocate import AllocateAveragely, AllocateMessageQueueStrategy
 from rmqtools.model.codes import RequestCode
 from rmqtools.testing import FakeCluster
 from tests.support.skipping_loop import run_skipping
@@ -32,7 +33,14 @@ class TakesAll:
 async def listen(messages, context) -> None: ...
 
 
-def pushing(cluster: FakeCluster, name: str, listener=listen, **settings: Any) -> PushConsumer:
+def pushing(
+    cluster: FakeCluster,
+    name: str,
+    listener=listen,
+    *,
+    strategy: AllocateMessageQueueStrategy = TakesAll(),
+    **settings: Any,
+) -> PushConsumer:
     config = PushConsumerConfig(
         name_server=cluster.name_server,
         group="g",
@@ -40,7 +48,7 @@ def pushing(cluster: FakeCluster, name: str, listener=listen, **settings: Any) -
         consume_from="CONSUME_FROM_FIRST_OFFSET",
         **{"orderly": True, "request_timeout": 0.2} | settings,
     )
-    consumer = PushConsumer(config, strategy=TakesAll())
+    consumer = PushConsumer(config, strategy=strategy)
     for topic in TOPICS:
         consumer.subscribe(topic, listener)
     return consumer
@@ -74,6 +82,33 @@ async def test_a_queue_with_two_owners_is_consumed_twice_and_with_a_lock_once(or
 
     assert counts == sorted([1, times - 1])
     assert heard == {b"only": times}
+
+
+async def test_a_message_that_is_consumed_while_its_queue_changes_hands_comes_once():
+    heard, may_end = list[tuple[str, bytes]](), asyncio.Event()
+
+    def hears(name: str):
+        async def hear(messages, context) -> None:
+            heard.append((name, messages[0].body))
+            await may_end.wait()
+
+        return hear
+
+    def member(cluster: FakeCluster, name: str) -> PushConsumer:
+        return pushing(cluster, name, hears(name), strategy=AllocateAveragely())
+
+    async with FakeCluster() as cluster:
+        cluster.create_topic("T0", queues=1)
+        cluster.store("T0", *[b"%d" % number for number in range(6)])
+        async with member(cluster, "loses") as loses:
+            await until(lambda: heard)
+            async with member(cluster, "gets"):  # sorts before it
+                await until(lambda: held(loses) == 0)
+                await asyncio.sleep(8)  # the first attempts to give the queue up are over
+                may_end.set()
+                await until(lambda: len(heard) == 6)
+
+    assert heard == [("loses", b"0"), *[("gets", b"%d" % number) for number in range(1, 6)]]
 
 
 async def test_a_member_that_is_refused_locks_asks_each_broker_twice_a_second_for_all_its_topics(caplog):
