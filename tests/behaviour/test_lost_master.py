@@ -140,11 +140,6 @@ def slave(site: Replicated) -> Iterator[Wire]:
 
 
 @pytest.fixture
-def group() -> str:
-    return f"group-{uuid.uuid4().hex[:12]}"
-
-
-@pytest.fixture
 def producer(site: Replicated) -> Iterator[Producer]:
     with Producer(ProducerConfig(name_server=site.name_server, group="tests", **SOON)) as producer:
         yield producer

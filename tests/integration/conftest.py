@@ -1,14 +1,19 @@
-"""Started consumers, sent messages, listeners that wait; mqadmin, and static topics made by it."""
+"""New groups, started consumers, sent messages; mqadmin, and static topics made by it."""
 
-import threading
 import uuid
 
 import pytest
 
-from rmqtools import ConsumeFromWhere, Message, PushConsumerConfig
-from tests.support.listening import FACES, new_group
+from rmqtools import ConsumeFromWhere, Message, PushConsumer, PushConsumerConfig
+from tests.support.listening import new_group
 from tests.support.mqadmin import Mqadmin
 from tests.support.reading import await_readable
+
+
+@pytest.fixture
+def group() -> str:
+    """The name of a group that nobody has used."""
+    return new_group()
 
 
 @pytest.fixture
@@ -16,12 +21,13 @@ def consume(local_cluster):
     """``consume(topic, listener, ...)``: a started consumer of its own group, from the first offset on."""
     consumers = []
 
-    def consume(topic, listener, *, face="blocking", tags="*", sql=None, **settings):
-        settings = {
+    def consume(topic, listener, *, tags="*", sql=None, **settings):
+        given = {
+            "name_server": local_cluster.name_server,
             "group": new_group(),
             "consume_from": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        } | settings
-        consumer = FACES[face](PushConsumerConfig(name_server=local_cluster.name_server, **settings))
+        }
+        consumer = PushConsumer(PushConsumerConfig(**(given | settings)))
         consumer.subscribe(topic, listener, tags=tags, sql=sql)
         consumer.start()
         consumers.append(consumer)
@@ -33,11 +39,13 @@ def consume(local_cluster):
 
 
 @pytest.fixture
-def gate(consume):
-    """Keeps listeners waiting until a test opens it, or ends."""
-    gate = threading.Event()
-    yield gate
-    gate.set()
+def join(consume, group):
+    """``join(topic, listener, ...)``: another member of the test's group."""
+
+    def join(topic, listener=lambda messages, context: None, **settings):
+        return consume(topic, listener, group=group, **settings)
+
+    return join
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """What operators ask and change about consumer groups, on a real cluster of two masters."""
 
-import uuid
-
 import pytest
 
-from rmqtools import Admin, ClientConfig, Message, MessageQueue, QueueRange
+from rmqtools import Admin, ClientConfig, Message, MessageQueue
 from rmqtools.errors import (
     BrokerError,
     ConfigError,
@@ -16,11 +14,6 @@ from rmqtools.model.group import MessageRequestMode
 from tests.support.reading import await_readable
 
 pytestmark = pytest.mark.broker
-
-
-@pytest.fixture
-def group() -> str:
-    return f"group-{uuid.uuid4().hex[:12]}"
 
 
 @pytest.fixture
@@ -129,12 +122,3 @@ def test_a_group_is_made_with_settings_and_unknown_ones_are_refused(admin, group
 def test_a_member_that_no_broker_knows_cannot_be_asked(admin, group):
     with pytest.raises(BrokerError, match="not online"):
         admin.fetch_running_info(group, "10.0.0.1@nobody")
-
-
-def test_messages_are_read_by_exact_range_with_the_broker_they_came_from(admin, filled):
-    queue = admin.fetch_subscribe_queues(filled)[0]
-
-    read = [message for batch in admin.read_messages(QueueRange(queue, 3, 7)) for message in batch]
-
-    assert [message.queue_offset for message in read] == [3, 4, 5, 6]
-    assert {message.broker_name for message in read} == {queue.broker_name}

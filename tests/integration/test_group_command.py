@@ -1,14 +1,10 @@
 """``rmqtools group`` and ``rmqtools allocate`` on live groups of Java's members and ours."""
 
 import json
-import uuid
-from collections.abc import Iterator
-from contextlib import ExitStack
-from typing import Any
 
 import pytest
 
-from rmqtools import MessageQueue, PushConsumer, PushConsumerConfig
+from rmqtools import MessageQueue, PushConsumer
 from rmqtools.policy import group_check
 from tests.support.cluster_scene import wait_until
 from tests.support.command_line import rmqtools
@@ -19,32 +15,8 @@ pytestmark = pytest.mark.broker
 
 
 @pytest.fixture
-def group() -> str:
-    return f"group-{uuid.uuid4().hex[:12]}"
-
-
-@pytest.fixture
 def variables(local_cluster) -> dict[str, str]:
     return {"NAMESRV_ADDR": local_cluster.name_server}
-
-
-@pytest.fixture
-def join(local_cluster, group) -> Iterator[object]:
-    """Call it for a member of the group, on a machine of this address."""
-    with ExitStack() as stack:
-
-        def join(topic: str, client_ip: str, **settings: Any) -> PushConsumer:
-            config = PushConsumerConfig(
-                name_server=local_cluster.name_server,
-                group=group,
-                client_ip=client_ip,
-                **settings,
-            )
-            member = PushConsumer(config)
-            member.subscribe(topic, lambda messages, context: None)
-            return stack.enter_context(member)
-
-        yield join
 
 
 def owned(member: PushConsumer, topic: str) -> list[MessageQueue]:
@@ -57,7 +29,7 @@ def test_a_group_of_java_and_our_members_is_shown_with_owners_and_found_well(
 ):
     topic = make_topic(queues=2)
     with JavaConsumer(java_peer, local_cluster.name_server, group, topic) as java:
-        ours = join(topic, "127.0.0.6")
+        ours = join(topic, client_ip="127.0.0.6")
         java.await_assigned(2)
         wait_until(lambda: len(owned(ours, topic)) == 2)
         wait_until(lambda: admin.check_group(group).findings == ())
@@ -109,7 +81,7 @@ def test_a_group_without_members_is_a_finding_and_an_unreachable_cluster_cannot_
 
 def test_allocate_shows_what_would_move(make_topic, group, join, variables):
     topic = make_topic(queues=2)
-    first, second = join(topic, "127.0.0.6"), join(topic, "127.0.0.7")
+    first, second = join(topic, client_ip="127.0.0.6"), join(topic, client_ip="127.0.0.7")
     wait_until(lambda: len(owned(first, topic)) == len(owned(second, topic)) == 2)
 
     options = ("-o", "ips=127.0.0.6", "-o", "when_absent=nobody")
@@ -145,7 +117,7 @@ def test_a_group_of_java_members_is_not_pinned_unless_forced(
 
 
 def test_a_broadcasting_group_is_not_pinned(make_topic, group, join, variables):
-    join(make_topic(queues=1), "127.0.0.9", message_model="BROADCASTING")
+    join(make_topic(queues=1), client_ip="127.0.0.9", message_model="BROADCASTING")
 
     pin = ("pin", "set", "-g", group, "--when-absent", "nobody", "--allowed-groups", "*")
     refused = rmqtools(*pin, "--ip", "127.0.0.9", **variables)

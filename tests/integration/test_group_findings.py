@@ -4,9 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from threading import Event
 from typing import Any
@@ -27,11 +24,9 @@ from rmqtools import (
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.engine.admin.groups import GroupAdmin
 from rmqtools.group import GroupLimits
-from rmqtools.version import __version__
 from tests.support.cluster_scene import pid_of, wait_until
 from tests.support.command_line import rmqtools
 from tests.support.patience import PATIENCE
-from tests.support.python_consumer import PythonConsumer
 from tests.support.reading import await_readable
 
 pytestmark = pytest.mark.broker
@@ -39,27 +34,6 @@ pytestmark = pytest.mark.broker
 FIRST: dict[str, Any] = {"consume_from": "CONSUME_FROM_FIRST_OFFSET"}
 SOON = GroupLimits(listener=1, fetch=1)
 LOST_CONNECTIONS = 5  # a broker that goes on handles the heartbeats of some of them after their end
-
-
-@pytest.fixture
-def group() -> str:
-    return f"group-{uuid.uuid4().hex[:12]}"
-
-
-@pytest.fixture
-def join(local_cluster, group) -> Iterator[Callable[..., PushConsumer]]:
-    """``join(topic, listener, **settings)``: another member of the group."""
-    with ExitStack() as stack:
-
-        def join(topic: str, listener: Any = lambda messages, context: None, **settings: Any) -> PushConsumer:
-            config = PushConsumerConfig(
-                **({"name_server": local_cluster.name_server, "group": group} | FIRST | settings)
-            )
-            member = PushConsumer(config)
-            member.subscribe(topic, listener)
-            return stack.enter_context(member)
-
-        yield join
 
 
 def found(admin: Admin, group: str, limits: GroupLimits = SOON) -> dict[str, str]:
@@ -243,26 +217,6 @@ def test_an_old_subscription_that_brokers_keep_because_a_clock_was_set_back(
     assert any(
         each.startswith("the clock of member ") and " 3600 s behind those" in each for each in found
     ), found
-
-
-def test_members_that_use_different_name_servers(make_topic, admin, group, join, local_cluster):
-    topic = make_topic(queues=1)
-    join(topic, instance_name="one")
-    other = local_cluster.name_server.replace("127.0.0.1", "localhost")
-    join(topic, instance_name="two", name_server=other)
-
-    assert f"{other}: 127.0.0.1@two" in await_finding(admin, group, "name_servers_differ")
-
-
-def test_members_of_one_language_with_different_versions(make_topic, admin, group, join, local_cluster):
-    topic = make_topic(queues=1)
-    join(topic, instance_name="new")
-    options = ("--instance", "old", "--reports", "V4_9_7")
-    with PythonConsumer(local_cluster.name_server, group, topic, *options):
-        text = await_finding(admin, group, "versions_differ")
-
-    old = f"V4_9_7 (rmqtools {__version__}): 127.0.0.1@old"
-    assert f"members in PYTHON have different versions: {old}; V5" in text
 
 
 def test_a_member_that_a_broker_lists_again_after_it_stood_still_keeps_all_queues(

@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import threading
 import time
-import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -35,11 +34,6 @@ BROKERS = ("broker-a", "broker-b", "broker-c")
 SETTLED_WITHIN = 45.0  # seconds after a change until every queue is owned once
 
 
-@pytest.fixture
-def group() -> str:
-    return f"group-{uuid.uuid4().hex[:12]}"
-
-
 def config(name_server: str, group: str, **settings: Any) -> PushConsumerConfig:
     return PushConsumerConfig(
         name_server=name_server,
@@ -49,44 +43,11 @@ def config(name_server: str, group: str, **settings: Any) -> PushConsumerConfig:
     )
 
 
-def nothing(messages: Sequence[MessageExt], context: ConsumeContext) -> None:
-    """A listener that acknowledges everything."""
-
-
-def held(consumer: PushConsumer | aio.PushConsumer, topic: str) -> list[MessageQueue]:
-    return [queue for queue in consumer.queues if queue.topic == topic]
-
-
 def queues_of(topic: str, per_broker: int) -> list[MessageQueue]:
     return [MessageQueue(topic, broker, number) for broker in BROKERS for number in range(per_broker)]
 
 
 # shares
-
-
-def test_nine_queues_of_three_brokers_are_shared_by_four_members_as_3_2_2_2(docker_cluster, new_topic, group):
-    topic = new_topic(queues=3)
-    a, b, c = BROKERS
-    names = ["m1", "m2", "m3", "m4"]
-    members = [
-        PushConsumer(config(docker_cluster.name_server, group, client_ip="127.0.0.1", instance_name=name))
-        for name in names
-    ]
-    with ExitStack() as stack:
-        for member in members:
-            member.subscribe(topic, nothing)
-            stack.enter_context(member)
-        wait_until(lambda: [len(held(member, topic)) for member in members] == [3, 2, 2, 2])
-
-        assert [held(member, topic) for member in members] == [
-            [MessageQueue(topic, a, 0), MessageQueue(topic, a, 1), MessageQueue(topic, a, 2)],
-            [MessageQueue(topic, b, 0), MessageQueue(topic, b, 1)],
-            [MessageQueue(topic, b, 2), MessageQueue(topic, c, 0)],
-            [MessageQueue(topic, c, 1), MessageQueue(topic, c, 2)],
-        ]
-
-
-# members of two kinds
 
 
 @contextmanager
@@ -327,7 +288,7 @@ async def _nothing(messages: Sequence[MessageExt], context: ConsumeContext) -> N
 
 
 def _owned(members: Iterable[aio.PushConsumer], topic: str) -> Counter[MessageQueue]:
-    return Counter(itertools.chain.from_iterable(held(member, topic) for member in members))
+    return Counter(queue for member in members for queue in member.queues if queue.topic == topic)
 
 
 async def _until(true: Callable[[], bool], seconds: float) -> None:

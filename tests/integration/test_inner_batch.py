@@ -83,16 +83,6 @@ def test_a_push_consumer_hears_every_message_of_stored_batches_once(filled, cons
     assert committed(admin, group, filled.topic) == COUNT
 
 
-def test_tags_choose_among_the_messages_of_stored_batches_in_range_reads(filled, client):
-    range_, wanted = QueueRange(filled, 0, COUNT), [number for number in range(COUNT) if number % 3]
-
-    rows = [row for batch in read_range(client, range_, tags=["t1", "t2"]) for row in batch.to_pylist()]
-    found = [message for messages in client.read_messages(range_, tags=["t1", "t2"]) for message in messages]
-
-    assert [int(row["body"]) for row in rows] == [row["queueOffset"] for row in rows] == wanted
-    assert [int(message.body) for message in found] == wanted
-
-
 def test_a_message_of_a_stored_batch_that_fails_comes_again_alone(filled, consume, admin):
     group, seen, failed = new_group(), [], threading.Event()
 

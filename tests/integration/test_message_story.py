@@ -97,19 +97,3 @@ def test_the_stories_of_a_mixed_group_have_each_logged_delivery_with_its_member_
     assert all(member.messages for member in members)
     assert {text for story in stories for text in story.unknown} <= {LAST_SECONDS}
     assert {(story.sendings[0].group, len(story.stored)) for story in stories} == {("shop", 1)}
-
-
-def test_what_members_do_not_record_is_said_to_be_not_known(local_cluster, producer, admin, make_topic):
-    topic, traces, group = make_topic(queues=1), make_topic(queues=1), f"group-{uuid.uuid4().hex[:12]}"
-    sent = producer.send(Message(topic, b"body"))
-    options = ("--print", "--seed", "b", "--fail", "1")
-    with PythonConsumer(local_cluster.name_server, group, topic, *options) as member:
-        member.await_messages(2)
-        member.stop()
-    (story,) = admin.fetch_message_stories(sent.msg_id, topic=topic, trace_topic=traces)
-
-    assert [(one.group, len(one.deliveries), len(one.retries)) for one in story.groups] == [(group, 0, 1)]
-    assert [text for text in story.unknown if text != LAST_SECONDS] == [
-        "the send, its duration and attempts: no trace record of its producer (enable_trace)",
-        f"group {group}, who got it, when, with which result: no trace records of its members (enable_trace)",
-    ]

@@ -1,9 +1,7 @@
 """What operators see of our consumers and can do to them: by the official mqadmin, and by our Admin."""
 
 import re
-import threading
 import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,17 +23,11 @@ from rmqtools import (
 )
 from rmqtools.allocate import strategy_of
 from tests.support.cluster_scene import wait_until
-from tests.support.patience import PATIENCE
 from tests.support.reading import await_readable
 
 pytestmark = pytest.mark.broker
 
 COUNT = 20
-
-
-@pytest.fixture
-def group() -> str:
-    return f"group-{uuid.uuid4().hex[:12]}"
 
 
 @pytest.fixture
@@ -47,19 +39,13 @@ def filled(make_topic, producer, admin) -> str:
 
 
 class Heard:
-    """A listener that counts bodies, when it gets them and when it is through; some must wait at a gate."""
+    """A listener that counts bodies."""
 
     def __init__(self) -> None:
         self.bodies: Counter[bytes] = Counter()
-        self.done: Counter[bytes] = Counter()
-        self.gates: dict[bytes, threading.Event] = {}
 
     def __call__(self, messages: Sequence[MessageExt], context: ConsumeContext) -> None:
-        for message in messages:
-            self.bodies[message.body] += 1
-            if (gate := self.gates.get(message.body)) is not None:
-                assert gate.wait(PATIENCE)
-            self.done[message.body] += 1
+        self.bodies.update(message.body for message in messages)
 
     def all(self, times: int) -> Callable[[], bool]:
         return lambda: all(self.bodies[b"%d" % number] >= times for number in range(COUNT))

@@ -68,11 +68,6 @@ def topic(admin, group) -> str:
     return name
 
 
-@pytest.fixture
-def group() -> str:
-    return f"group-{uuid.uuid4().hex[:12]}"
-
-
 class Heard:
     """A listener that counts bodies and fails the first try of some."""
 

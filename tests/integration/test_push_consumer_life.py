@@ -14,7 +14,7 @@ from rmqtools import (
     PullConsumerConfig,
 )
 from tests.support.cluster_scene import wait_until
-from tests.support.listening import Heard, committed, new_group, numbers
+from tests.support.listening import Heard, new_group, numbers
 
 pytestmark = pytest.mark.broker
 
@@ -34,26 +34,6 @@ def test_topics_come_and_go_while_the_consumer_runs(consume, send, make_topic, a
     consumer.subscribe(one, heard)
 
     assert sorted(message.body for message in heard.wait(10)) == numbers(10)
-
-
-def test_the_offsets_of_an_unsubscribed_topic_are_stored_at_once(consume, send, make_topic, admin):
-    topic, other, group, heard = make_topic(), make_topic(), new_group(), Heard()
-    consumer = consume(topic, heard, group=group, persist_consumer_offset_interval=600.0)
-    consumer.subscribe(other, Heard())
-    send(topic, numbers(10))
-    heard.wait(10)
-    consumer.unsubscribe(topic)
-
-    wait_until(lambda: committed(admin, group, topic) == 10)
-
-
-def test_a_condition_on_a_topic_that_is_not_there_yet_does_not_fail_the_start(consume, send, admin):
-    topic, heard = f"test-{uuid.uuid4().hex[:12]}", Heard()
-    consume(topic, heard, sql="n > 1", poll_name_server_interval=0.2)
-    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1)
-    send(topic, [b"x"], properties={"n": "2"})
-
-    heard.wait(1)
 
 
 def test_in_a_namespace_names_are_plain_to_users_and_whole_on_the_wire(consume, local_cluster, admin):

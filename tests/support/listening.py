@@ -4,10 +4,9 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from inspect import isawaitable
 from typing import Any
 
-from rmqtools import Admin, ConsumeContext, MessageExt, MessageQueue, PushConsumer, PushConsumerConfig, aio
+from rmqtools import Admin, ConsumeContext, MessageExt, PushConsumer, PushConsumerConfig, aio
 from rmqtools.sync.loop import Bridge
 from tests.support.patience import PATIENCE
 
@@ -21,12 +20,10 @@ class Heard:
         self._answer = answer
         self._changed = threading.Condition()
         self.batches: list[Sequence[MessageExt]] = []
-        self.threads: set[str] = set()
 
     def __call__(self, messages: Sequence[MessageExt], context: ConsumeContext) -> Any:
         with self._changed:
             self.batches.append(messages)
-            self.threads.add(threading.current_thread().name)
             self._changed.notify_all()
         return self._answer(messages, context) if self._answer else None
 
@@ -50,21 +47,16 @@ class Heard:
 class AsyncFace:
     """The asynchronous consumer, used like the blocking one; its listeners run on the loop."""
 
-    def __init__(self, config: PushConsumerConfig, **settings: Any) -> None:
-        self.consumer = aio.PushConsumer(config, **settings)
+    def __init__(self, config: PushConsumerConfig) -> None:
+        self.consumer = aio.PushConsumer(config)
         self._bridge = Bridge()
 
-    @property
-    def queues(self) -> list[MessageQueue]:
-        return self.consumer.queues
-
-    def subscribe(self, topic: str, listener: Listener, **settings: Any) -> None:
+    def subscribe(self, topic: str, listener: Listener) -> None:
         async def listen(messages: Sequence[MessageExt], context: ConsumeContext) -> Any:
-            answer = listener(messages, context)
-            return await answer if isawaitable(answer) else answer
+            return listener(messages, context)
 
         async def subscribe() -> None:
-            self.consumer.subscribe(topic, listen, **settings)
+            self.consumer.subscribe(topic, listen)
 
         self._bridge.run(subscribe)
 

@@ -3,8 +3,8 @@
     python -m tests.support.member NAME_SERVER GROUP TOPIC [OPTION]...
 
 Writes the same JSON lines. Options: --strategy NAME, --option NAME=VALUE (of the strategy), --orderly,
---broadcasting, --print, --fail N, --seed N, --trace TOPIC, --instance NAME, --ip ADDRESS, --pin-poll SECONDS,
---reports VERSION (the protocol version in its report). Ends cleanly at SIGTERM or when standard input ends.
+--broadcasting, --print, --fail N, --seed N, --trace TOPIC, --instance NAME, --ip ADDRESS, --pin-poll SECONDS.
+Ends cleanly at SIGTERM or when standard input ends.
 """
 
 import argparse
@@ -29,8 +29,6 @@ from rmqtools import (
     PushConsumerConfig,
 )
 from rmqtools.allocate import strategy_of
-from rmqtools.engine.consumer import running_info
-from rmqtools.model.codes import MQ_VERSION_NAME
 
 _LOOK = 0.05  # seconds
 _SLOW_CLOSE = 30.0  # seconds
@@ -143,12 +141,9 @@ def main() -> None:
     parser.add_argument("--seed")
     parser.add_argument("--trace")
     parser.add_argument("--pin-poll", type=float, default=5.0)
-    parser.add_argument("--reports", default=MQ_VERSION_NAME)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    given = parser.parse_args()
-    vars(running_info)["MQ_VERSION_NAME"] = given.reports  # as a member of another version does
-    member = Member(given)
+    member = Member(parser.parse_args())
 
     def stop_at_the_end_of_input() -> None:
         sys.stdin.read()

@@ -240,6 +240,7 @@ def test_what_is_missing_is_said_with_its_reason():
         "group slow, its offset",
         "the last seconds",
     ]
+    assert told.unknown[2].endswith(": no trace record of its producer (enable_trace)")
 
 
 def test_a_message_that_no_broker_has_is_told_from_its_records_alone():
