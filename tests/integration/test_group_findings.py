@@ -84,23 +84,6 @@ def test_two_processes_with_one_client_id_share_the_queues_and_are_named(
     assert "client_id_shared" in caplog.text
 
 
-def test_messages_in_queues_that_nobody_can_read(make_topic, admin, group, join, producer, local_cluster):
-    topic = make_topic(queues=4)
-    for number in range(4):
-        producer.send(Message(topic, b"x"), queue=MessageQueue(topic, "broker-a", number))
-    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=4)
-    join(topic)
-    text = await_finding(admin, group, "queues_unreadable")
-    checked = rmqtools("group", "check", group, "--json", NAMESRV_ADDR=local_cluster.name_server)
-
-    assert (
-        "1 queues to read and 4 to write on broker-a: nobody can read the others (messages in them: 3)"
-        in text
-    )
-    assert checked.returncode == 1
-    assert {one["kind"] for one in json.loads(checked.stdout)} == {"queues_unreadable"}
-
-
 def test_a_listener_that_never_returns_is_found_and_all_commands_say_the_same_lag(
     make_topic, admin, group, join, producer, local_cluster
 ):
@@ -240,26 +223,3 @@ def test_a_member_that_a_broker_lists_again_after_it_stood_still_keeps_all_queue
     assert f"client id {member.client_id} is listed more than once: broker-a from 127.0.0.1:" in text
     assert "it forgets closed connections within two minutes" in text
     assert owners(member, topic=topic) == every
-
-
-def test_the_stacks_of_a_member_show_its_listener_and_the_tasks_of_its_loop(
-    make_topic, admin, group, join, producer, local_cluster
-):
-    topic = make_topic(queues=1)
-    entered, through = Event(), Event()
-
-    def never_returns(messages: Any, context: Any) -> None:
-        entered.set()
-        through.wait(PATIENCE)
-
-    member = join(topic, never_returns)
-    producer.send(Message(topic, b"x"))
-    assert entered.wait(PATIENCE)
-    of = ("group", "show", group, "--member", member.client_id)
-    shown = rmqtools(*of, "--stack", NAMESRV_ADDR=local_cluster.name_server)
-    through.set()
-
-    assert shown.returncode == 0, shown.stderr
-    assert f"member {member.client_id} of group {group}: PYTHON V5_5_0" in shown.stdout
-    assert "in never_returns" in shown.stdout
-    assert "  task\n" in shown.stdout

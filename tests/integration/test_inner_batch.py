@@ -8,14 +8,10 @@ import pytest
 from rmqtools import (
     Admin,
     Client,
-    ConsumeFromWhere,
     Message,
-    MessageExt,
     MessageQueue,
     Producer,
     ProducerConfig,
-    PullConsumer,
-    PullConsumerConfig,
     QueueRange,
 )
 from rmqtools.arrow import read_range, send_batches
@@ -99,23 +95,6 @@ def test_a_message_of_a_stored_batch_that_fails_comes_again_alone(filled, consum
 
     assert [one for one in seen if one[0] == b"7"] == [(b"7", filled.topic, 0), (b"7", filled.topic, 1)]
     assert len(seen) == COUNT + 1
-
-
-def test_a_pull_consumer_that_begins_inside_a_stored_batch_gets_what_follows(filled, local_cluster):
-    config = PullConsumerConfig(
-        name_server=local_cluster.name_server,
-        group=new_group(),
-        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-    )
-    with PullConsumer(config) as consumer:
-        consumer.assign([filled])
-        consumer.seek(filled, SIZE + 3)
-        found: list[MessageExt] = []
-        while len(found) < COUNT - SIZE - 3:
-            found += consumer.poll(10.0)
-
-    assert [message.queue_offset for message in found] == list(range(SIZE + 3, COUNT))
-    assert [int(message.body) for message in found] == list(range(SIZE + 3, COUNT))
 
 
 @pytest.mark.parametrize(("inner", "flags"), [(True, 0xC0), (False, 0)])
