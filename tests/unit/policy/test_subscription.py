@@ -9,11 +9,6 @@ from rmqtools.policy.subscription import build_subscription, matches_tags
 TAGS = st.lists(st.text("ab|ü x", min_size=1, max_size=5), max_size=4)
 
 
-@pytest.mark.parametrize("expression", [None, "", "*"])
-def test_no_expression_wants_everything(expression):
-    assert build_subscription("T", expression, version_ms=7) == SubscriptionData(topic="T", sub_version=7)
-
-
 def test_tags_keep_their_order_and_come_once():
     made = build_subscription("T", "b || a||b || ")
 
@@ -35,12 +30,6 @@ def test_blanks_are_those_of_java():
 def test_separators_without_a_tag_are_refused(expression):
     with pytest.raises(ConfigError, match="has no tag"):
         build_subscription("T", expression)
-
-
-@pytest.mark.parametrize("expression", [None, ""])
-def test_an_empty_condition_is_refused(expression):
-    with pytest.raises(ConfigError, match="SQL92 expression is empty"):
-        build_subscription("T", expression, expression_type="SQL92")
 
 
 def test_a_condition_is_kept_as_it_is():

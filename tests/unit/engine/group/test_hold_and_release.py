@@ -20,9 +20,6 @@ class Events(list[str], Fake):
         self.go_on.set()
         self.asked: list[MessageQueue] = []
 
-    def update(self, queue, offset, *, increase_only=False) -> None:
-        self.append(f"update {offset}")
-
     def remove(self, queue) -> None:
         self.append("remove")
 
@@ -102,27 +99,6 @@ async def test_a_caller_that_is_cancelled_does_not_keep_a_queue_from_being_given
     events.go_on.set()
     await held.close()
     assert (events[:3], held.pulled) == (["note", "persist", "remove"], {})
-
-
-async def test_what_is_noted_of_assigned_queues_is_kept():
-    events = Events()
-    held = holding(events)
-    held.keeps_offsets = True
-    await held.give_up(list(held.pulled.values()))
-    assert events == ["note", "persist"]
-
-
-async def test_a_queue_that_is_moved_goes_on_elsewhere_and_only_its_new_place_counts():
-    events, moves = Events(), []
-    held = holding(events, in_order=True)
-    held.on_move(lambda before, now: moves.append((before, now)))
-    before = held.pulled[QUEUE]
-    now = held.move(before, 9, note=True)
-    await idle()
-    assert moves == [(before, now)]
-    assert (before.is_dropped, now.next_offset, now.consuming) == (True, 9, before.consuming)
-    assert (held.holds(before), held.holds(now)) == (False, True)
-    assert events == ["update 9", "persist"]
 
 
 async def test_closing_gives_up_what_a_listener_still_has_and_stores_all_once_more():

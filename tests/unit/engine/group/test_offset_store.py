@@ -33,18 +33,6 @@ async def beside_a_paused_broker(*, disconnects: bool = True):
         yield scene, paused
 
 
-async def test_offsets_go_to_the_broker_when_they_have_changed():
-    async with pushing() as scene:
-        store = scene.member.offsets
-        store.update(QUEUE, 5)
-        await store.persist([QUEUE])
-        await store.persist([QUEUE])
-        store.update(QUEUE, 6)
-        await store.persist([QUEUE])
-        assert told(scene) == ["5", "6"]
-        assert scene.asked(UPDATE)[0]["consumerGroup"] == "g"
-
-
 async def test_an_offset_that_a_pull_may_set_back_is_stored_once_more():
     async with pushing() as scene:
         store = scene.member.offsets
@@ -161,13 +149,6 @@ async def test_offsets_of_one_broker_are_told_one_after_the_other_whoever_tells_
         assert told(scene) == ["5"]
         for one in telling:
             one.cancel()
-
-
-async def test_what_is_stored_already_is_told_again_when_that_is_asked_for():
-    async with pushing() as scene:
-        await scene.member.offsets.commit({QUEUE: 5})
-        await scene.member.offsets.persist([QUEUE, SECOND], again=True)
-        assert told(scene) == ["5", "5"]
 
 
 async def test_a_broker_that_did_not_answer_may_have_lost_offsets_and_is_told_all_of_them_again():

@@ -8,7 +8,6 @@ import pytest
 from rmqtools import Client, ClientConfig, PushConsumer, PushConsumerConfig, QueueRange, aio
 from rmqtools.allocate import AllocateAveragely, AllocateByPins, Pins
 from rmqtools.config.consumer import ConsumerConfig
-from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.group import ownership
 from rmqtools.engine.group.live_strategy import LiveStrategy
@@ -146,21 +145,6 @@ async def test_requests_that_come_while_a_round_runs_make_one_more_together():
         assert rounds.count == 3
 
 
-async def test_while_locks_are_refused_rounds_come_half_a_second_after_each_other_at_the_earliest():
-    rebalance = Rebalances(*[False] * 5)
-    rebalance.must_try_again = True
-    now = asyncio.get_running_loop().time
-    async with running(rebalance) as rounds:
-        began = now()
-        await until(lambda: rounds.count == 5)
-        assert now() - began == pytest.approx(2.0, abs=0.1)
-        rebalance.must_try_again = False
-        rounds.request()
-        await until(lambda: rounds.count == 6)
-        await asyncio.sleep(10)
-        assert rounds.count == 6
-
-
 async def test_while_queues_are_not_shared_as_they_should_be_rounds_come_sooner():
     async with running(Rebalances(False, False, True)) as rounds:
         await asyncio.sleep(3)
@@ -236,20 +220,4 @@ async def test_locks_are_renewed_and_offsets_persisted_again_after_an_error_nobo
         scene.ownership._spawn_loops()
         await asyncio.sleep(14)
     assert len(tries) == 2
-    assert "foreseen by nobody" in caplog.text
-
-
-async def test_pins_are_watched_on_after_an_error_nobody_foresaw(monkeypatch, caplog):
-    tries = []
-
-    async def fail():
-        tries.append(1)
-        raise KeyError("foreseen by nobody")
-
-    live = LiveStrategy(AllocateAveragely(), ClientCore(CONFIG), "g")
-    monkeypatch.setattr(live, "refresh", fail)
-    owner = Background()
-    owner.spawn_repeated("watch_pins", 0.001, Rounds(Rebalances(), live, CONFIG).watch_pins)
-    await until(lambda: len(tries) > 1)
-    await owner.stop()
     assert "foreseen by nobody" in caplog.text

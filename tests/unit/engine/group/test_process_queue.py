@@ -37,14 +37,6 @@ def offsets(found: Iterable[MessageExt]) -> list[int]:
     return [message.queue_offset for message in found]
 
 
-def test_nothing_may_be_committed_of_a_queue_that_never_held_anything():
-    held = ProcessQueue(QUEUE, ManualClock())
-
-    held.put([])
-
-    assert held.committable == -1
-
-
 def test_messages_held_already_are_passed_over():
     held = holding([0, 1])
     held.take(1)
