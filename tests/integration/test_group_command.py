@@ -69,16 +69,6 @@ def test_a_member_whose_process_hangs_leaves_open_what_is_owned_and_ends_with_3(
     assert member.client_id in checked.stdout
 
 
-def test_a_group_without_members_is_a_finding_and_an_unreachable_cluster_cannot_be_told(group, variables):
-    rmqtools("group", "create", group, **variables)
-    empty = rmqtools("group", "check", group, **variables)
-    nowhere = rmqtools("group", "check", group, "-n", "127.0.0.1:1", "--set", "request_timeout=0.2")
-
-    assert (empty.returncode, nowhere.returncode) == (1, 3)
-    assert "no_members" in empty.stdout
-    assert nowhere.stderr.startswith("error: cannot connect to 127.0.0.1:1")
-
-
 def test_allocate_shows_what_would_move(make_topic, group, join, variables):
     topic = make_topic(queues=2)
     first, second = join(topic, client_ip="127.0.0.6"), join(topic, client_ip="127.0.0.7")

@@ -127,9 +127,10 @@ def test_a_kind_of_finding_that_is_not_known_is_refused(run):
 
 
 @pytest.mark.process
-def test_no_name_server_that_answers_is_incomplete():
-    health = ("rmqtools", "health", "-n", "127.0.0.1:1", "--set", "request_timeout=0.2")
-    nobody = subprocess.run([sys.executable, "-m", *health], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("command", [("health",), ("group", "check", "g")], ids=" ".join)
+def test_no_name_server_that_answers_is_incomplete(command):
+    nowhere = ("rmqtools", *command, "-n", "127.0.0.1:1", "--set", "request_timeout=0.2")
+    nobody = subprocess.run([sys.executable, "-m", *nowhere], capture_output=True, text=True, check=False)
 
     assert nobody.returncode == ExitCode.INCOMPLETE
     assert nobody.stderr.startswith("error: cannot connect to 127.0.0.1:1")
