@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
+from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
-from tests.support.patience import PATIENT_WRITE
+from tests.support.patience import PATIENCE, PATIENT_WRITE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +38,29 @@ def acl_cluster() -> Iterator[LocalCluster]:
     """A broker with ACL 2.0, whose administrator is ``ADMIN``, that takes no conditions."""
     with LocalCluster(broker_settings=_ACL_SETTINGS) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def fill_new(admin: Admin, client_config: ClientConfig) -> Callable[..., str]:
+    """``fill_new(300, queues=2)``: a new topic with so many messages in each queue; bodies are their numbers.
+
+    ``of(number)`` gives their other fields.
+    """
+
+    def make(
+        count: int, *, queues: int, of: Callable[[int], dict[str, Any]] = lambda _: {}, **settings: Any
+    ) -> str:
+        topic = f"filled-{uuid4().hex}"
+        admin.create_topic(topic, read_queue_nums=queues, write_queue_nums=queues, **settings)
+        ends = dict.fromkeys(admin.fetch_publish_queues(topic), count)
+        with Producer(ProducerConfig(name_server=client_config.name_server, group="tests")) as producer:
+            for number in range(count):
+                for queue in ends:
+                    producer.send(Message(topic, b"%d" % number, **of(number)), queue=queue)
+        admin.await_readable(ends, timeout=PATIENCE)
+        return topic
+
+    return make
 
 
 @pytest.fixture

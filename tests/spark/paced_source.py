@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 TASKS = 2
@@ -15,7 +14,7 @@ _DEADLINE = 240.0  # seconds for what was waited for
 
 
 class PacedSource(DataSource):
-    """``format("paced")``: option ``rows``, ``rowBytes``, ``folder``, ``failsOnce``."""
+    """``format("paced")``: option ``rows``, ``rowBytes``, ``folder``."""
 
     @classmethod
     def name(cls) -> str:
@@ -26,22 +25,16 @@ class PacedSource(DataSource):
 
     def reader(self, schema: object) -> "PacedReader":
         given = self.options
-        return PacedReader(
-            int(given["rows"]) // TASKS,
-            int(given["rowBytes"]),
-            Path(given["folder"]),
-            given["failsOnce"] == "true",
-        )
+        return PacedReader(int(given["rows"]) // TASKS, int(given["rowBytes"]), Path(given["folder"]))
 
 
 class PacedReader(DataSourceReader):
     """Each task gives its share; at a third and at two thirds of it it goes on slowly until told."""
 
-    def __init__(self, share: int, row_bytes: int, folder: Path, fails_once: bool) -> None:
+    def __init__(self, share: int, row_bytes: int, folder: Path) -> None:
         self._share = share
         self._row_bytes = row_bytes
         self._folder = folder
-        self._fails_once = fails_once
 
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(number * self._share) for number in range(TASKS)]
@@ -59,9 +52,6 @@ class PacedReader(DataSourceReader):
                 time.sleep(_PAUSE)
         yield from self._rows(begin, end)
         self._await_both()
-        context = TaskContext.get()
-        if self._fails_once and context.partitionId() == 0 and context.attemptNumber() == 0:
-            yield pa.record_batch({"body": pa.array([None], pa.string())})  # which no writer sends
 
     def _rows(self, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         for first in range(begin, end, _ROWS_AT_ONCE):

@@ -1,11 +1,10 @@
 """A program that writes numbered rows through Spark, and lets whoever started it do harm meanwhile.
 
-python -m tests.spark.paced_write '{"nameServer": ..., "topic": ...}' --rows N --folder F [--fails-once]
+python -m tests.spark.paced_write '{"nameServer": ..., "topic": ...}' --rows N --folder F
 
 Each of two tasks writes half of the rows. At a third and at two thirds of them it touches ``reached-1``
 and ``reached-2`` in the folder, and goes on slowly until ``go-1`` and ``go-2`` are there, so that requests
-are on the wire all the time. With ``--fails-once`` the first attempt of task 0 ends in a row that cannot be
-sent.
+are on the wire all the time.
 """
 
 import argparse
@@ -23,10 +22,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--row-bytes", type=int, default=400)
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--fails-once", action="store_true")
     given = parser.parse_args()
     spark = (
-        SparkSession.builder.master(f"local[{TASKS},4]" if given.fails_once else f"local[{TASKS}]")
+        SparkSession.builder.master(f"local[{TASKS}]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
         .config("spark.driver.host", "127.0.0.1")
@@ -36,10 +34,7 @@ def main() -> None:
     )
     spark.dataSource.register(PacedSource)
     paced = spark.read.format("paced").options(
-        rows=given.rows,
-        rowBytes=given.row_bytes,
-        folder=str(given.folder),
-        failsOnce=str(given.fails_once).lower(),
+        rows=given.rows, rowBytes=given.row_bytes, folder=str(given.folder)
     )
     paced.load().write.format("rocketmq").options(**given.options).mode("append").save()
     print("saved", flush=True)

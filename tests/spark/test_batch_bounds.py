@@ -1,18 +1,12 @@
 """Where a batch starts and ends: by time, by the offsets of a group, and what wins over what."""
 
 import json
-import logging
 from uuid import uuid4
 
 import pytest
 
-from rmqtools import Message, MessageQueue, QueueRange
+from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError
-from spark_connector.options.batch_settings import batch_options
-from spark_connector.options.option_table import parse_options
-from spark_connector.options.read_settings import read_options
-from spark_connector.read.tasks import ReadTask, read_task
-from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -20,19 +14,9 @@ COUNT = 60
 
 
 @pytest.fixture(scope="module")
-def timed(admin, local_cluster):
-    """A topic of two queues, 60 messages each, a few milliseconds apart; and its rows."""
-    from rmqtools import Producer, ProducerConfig
-
-    topic = f"timed-{uuid4().hex}"
-    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1)
-    queues = admin.fetch_publish_queues(topic)
-    with Producer(ProducerConfig(name_server=local_cluster.name_server, group="tests")) as producer:
-        for number in range(COUNT):
-            for queue in queues:
-                producer.send(Message(topic, b"%d" % number), queue=queue)
-    admin.await_readable(dict.fromkeys(queues, COUNT), timeout=PATIENCE)
-    return topic
+def timed(fill_new):
+    """A topic of two queues, 60 messages each, a few milliseconds apart."""
+    return fill_new(COUNT, queues=1)
 
 
 @pytest.fixture
@@ -135,26 +119,3 @@ def test_reading_leaves_no_trace_in_the_group(timed, read_rows, admin, group):
 
     assert set(admin.fetch_consumer_offsets(group, timed).values()) == {None}
     assert admin.fetch_consumer_ids(group) == []
-
-
-def test_an_end_is_fixed_once_for_all_actions_on_a_frame(make_topic, read, write):
-    topic = make_topic(queues=1)
-    write([("a",)], "body string", topic=topic)
-    frame = read(topic=topic)
-    before = frame.count()
-    write([("b",)], "body string", topic=topic)
-
-    assert (before, frame.count(), read(topic=topic).count()) == (1, 1, 2)
-
-
-def test_what_is_gone_when_a_task_reads_is_passed_over_on_request(timed, local_cluster, caplog):
-    task = ReadTask((QueueRange(MessageQueue(timed, "broker-a", 0), COUNT - 5, COUNT + 10),))
-    options = {"nameServer": local_cluster.name_server, "topic": timed, "failOnDataLoss": "false"}
-    options |= {"rocketmq.requestTimeout": "1"}
-
-    with caplog.at_level(logging.WARNING, "rmqtools"):
-        batches = list(read_task(read_options(parse_options(options)), task))
-
-    assert sum(batch.num_rows for batch in batches) == 5
-    assert f"offsets [{COUNT}, {COUNT + 10})" in caplog.text
-    assert batch_options(parse_options(options)).read.fail_on_data_loss is False

@@ -68,15 +68,6 @@ def test_a_given_schema_with_some_columns_reads_only_these(spark, local_cluster,
     assert rows[0].asDict().keys() == {"body", "queueOffset"}
 
 
-@pytest.mark.slow  # a batch does
-def test_a_stream_reads_only_the_named_columns(stream, filled):
-    topic = filled(3).topic
-    query = stream(topic=topic, startingOffsets="earliest", columns="topic,queueOffset")
-    query.run()
-
-    assert [row.asDict().keys() for row in query.rows()] == [{"topic", "queueOffset"}] * 3
-
-
 def test_a_scan_of_offsets_moves_no_bodies(local_cluster, filled):
     topic = filled(500).topic
 

@@ -1,6 +1,4 @@
-"""Filters: the broker's, by tag and by condition, and Spark's own on top."""
-
-from uuid import uuid4
+"""Filters of the broker, by tag and by condition."""
 
 import pytest
 
@@ -15,20 +13,13 @@ TAGS = ("Aa", "BB", "new", None)  # Java's hash codes of the first two are equal
 
 
 @pytest.fixture(scope="module")
-def tagged(admin, local_cluster):
+def tagged(fill_new):
     """A topic with 400 messages in one queue, their tags in turn, numbered in the property n."""
-    topic = f"tagged-{uuid4().hex}"
-    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1, broker_names=["broker-a"])
-    (queue,) = admin.fetch_publish_queues(topic)
-    messages = [
-        Message(topic, b"%d" % number, tags=TAGS[number % 4], properties={"n": str(number)})
-        for number in range(400)
-    ]
-    with Producer(ProducerConfig(name_server=local_cluster.name_server, group="tests")) as producer:
-        for message in messages:
-            producer.send(message, queue=queue)
-    admin.await_readable({queue: 400}, timeout=PATIENCE)
-    return topic
+
+    def of(number):
+        return {"tags": TAGS[number % 4], "properties": {"n": str(number)}}
+
+    return fill_new(400, queues=1, broker_names=["broker-a"], of=of)
 
 
 def numbers(rows):
@@ -88,13 +79,3 @@ def test_a_read_by_itself_refuses_a_bad_condition_too(tagged, admin, client):
 
     with pytest.raises(BrokerError, match="SUBSCRIPTION_PARSE_FAILED"):
         list(client.read_blocks(QueueRange(queue, 0, 400), sql="n <"))
-
-
-def test_sparks_filters_count_right_on_top_and_on_one_frame(tagged, read):
-    frame = read(topic=tagged, tags="Aa||new")
-
-    assert [frame.filter(text).count() for text in ("tags = 'new'", "queueOffset < 10", "true")] == [
-        100,
-        5,
-        200,
-    ]

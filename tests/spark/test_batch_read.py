@@ -1,32 +1,20 @@
 """Ranges, partitions, and Spark's own operators over them."""
 
 import json
-from uuid import uuid4
 
 import pytest
 
-from rmqtools import Message, Producer, ProducerConfig
 from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.option_table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
-from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 
 @pytest.fixture(scope="module")
-def filled(admin, local_cluster):
+def filled(fill_new):
     """A topic with 300 messages in each of 4 queues; bodies are their numbers."""
-    topic = f"filled-{uuid4().hex}"
-    admin.create_topic(topic, read_queue_nums=2, write_queue_nums=2)
-    config = ProducerConfig(name_server=local_cluster.name_server, group="tests")
-    with Producer(config) as producer:
-        queues = admin.fetch_publish_queues(topic)
-        for queue in queues:
-            for number in range(300):
-                producer.send(Message(topic, b"%d" % number, tags=f"t{number % 3}"), queue=queue)
-    admin.await_readable(dict.fromkeys(queues, 300), timeout=PATIENCE)
-    return topic
+    return fill_new(300, queues=2, of=lambda number: {"tags": f"t{number % 3}"})
 
 
 def offsets_json(admin, topic, offset_of):
@@ -34,12 +22,6 @@ def offsets_json(admin, topic, offset_of):
     for queue in admin.fetch_subscribe_queues(topic):
         tree.setdefault(queue.broker_name, {})[str(queue.queue_id)] = offset_of(queue)
     return json.dumps({topic: tree})
-
-
-def test_an_empty_topic_gives_no_rows(make_topic, read):
-    frame = read(topic=make_topic())
-
-    assert (frame.count(), frame.collect()) == (0, [])
 
 
 def test_offsets_in_json_bound_every_queue(filled, read, admin):

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 import spark_connector
-from rmqtools import Message, PushConsumer, PushConsumerConfig
+from rmqtools import PushConsumer, PushConsumerConfig
 from rmqtools.allocate import AllocateByPins, Pins
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
@@ -16,27 +16,14 @@ from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.option_table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.support.cluster_scene import wait_until
-from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
-IDS = "10.0.0.1@reader-0,10.0.0.1@reader-1,10.0.0.2@reader-2"
-
 
 @pytest.fixture(scope="module")
-def filled(admin, local_cluster):
+def filled(fill_new):
     """A topic of 4 queues on each of two brokers, 10 messages in each."""
-    from rmqtools import Producer, ProducerConfig
-
-    topic = f"shared-{uuid4().hex}"
-    admin.create_topic(topic, read_queue_nums=4, write_queue_nums=4)
-    queues = admin.fetch_publish_queues(topic)
-    with Producer(ProducerConfig(name_server=local_cluster.name_server, group="tests")) as producer:
-        for queue in queues:
-            for number in range(10):
-                producer.send(Message(topic, b"%d" % number), queue=queue)
-    admin.await_readable(dict.fromkeys(queues, 10), timeout=PATIENCE)
-    return topic
+    return fill_new(10, queues=4)
 
 
 @pytest.fixture
@@ -49,10 +36,6 @@ def tasks(local_cluster):
         return [partition.value for partition in reader.partitions()]
 
     return plan
-
-
-def queues_of(plan):
-    return {task.reader_id: [range_.queue for range_ in task.ranges] for task in plan}
 
 
 def test_readers_are_spark_partitions_and_read_every_queue_once(filled, read):
@@ -68,18 +51,6 @@ def test_a_strategy_of_a_module_that_was_listed_when_spark_started_is_used(fille
     frame = read(topic=filled, readers=2, allocator="tests.spark.plug_ins:AllToTheLast")
 
     assert [len(rows) for rows in frame.select("queueId").rdd.glom().collect()] in ([0, 80], [80])
-
-
-def test_a_reader_without_queues_is_no_task(filled, tasks):
-    assert len(tasks(topic=filled, readers="20")) == 8
-
-
-def test_pinned_queues_go_to_readers_at_these_addresses(filled, tasks, admin):
-    options = {"allocator": "PINNED_BY_IP", "allocator.ips": "10.0.0.2"}
-
-    shares = queues_of(tasks(topic=filled, readerIds=IDS, **options))
-
-    assert shares == {"10.0.0.2@reader-2": admin.fetch_subscribe_queues(filled)}
 
 
 def test_a_configured_share_leaves_queues_to_nobody(filled, tasks):

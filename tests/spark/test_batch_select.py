@@ -5,13 +5,13 @@ from uuid import uuid4
 
 import pytest
 
-from rmqtools import Message, MessageQueue, aio
+from rmqtools import Message, aio
 from rmqtools.errors import ConfigError
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.read_settings import read_options
 from spark_connector.read.lookup import Lookup
 from tests.spark.test_errors import error_of
-from tests.support.patience import PATIENCE
+from tests.support.reading import await_readable
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -28,10 +28,7 @@ def fill(admin, producer):
     def make(topic, count=1):
         admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1)
         results = [producer.send(Message(topic, b"%d" % number)) for number in range(count)]
-        ends: dict[MessageQueue, int] = {}
-        for result in results:
-            ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
-        admin.await_readable(ends, timeout=PATIENCE)
+        await_readable(admin, results)
         return topic
 
     return make
@@ -98,12 +95,6 @@ def test_offsets_of_assigned_queues_need_no_others(read, fill, prefix):
     assert rows
     assert {row.brokerName for row in rows} == {"broker-a"}
     assert min(row.queueOffset for row in rows) == 1
-
-
-def test_an_assigned_queue_that_does_not_exist_is_named(read, fill, prefix):
-    text = error_of(lambda: read(assign=json.dumps({fill(prefix): {"broker-a": [0, 7]}})).count())
-
-    assert f"option 'assign': {prefix}/broker-a/7 does not exist" in text
 
 
 def test_a_light_queue_is_refused_by_name(read):

@@ -9,12 +9,9 @@ from rmqtools import Message
 from rmqtools.errors import TopicNotFoundError
 from tests.spark.data import HARD_ROWS, WRITE_SCHEMA, message, messages_of
 from tests.spark.test_errors import error_of
-from tests.support.java_peer import PeerMessage
 from tests.support.patience import PATIENCE, PATIENT_WRITE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
-MADE_ANEW = {"UNIQ_KEY", "MSG_REGION", "TRACE_ON", "CLUSTER", "MIN_OFFSET", "MAX_OFFSET", "WAIT"}
 
 
 @pytest.fixture
@@ -131,36 +128,3 @@ def test_a_changed_frame_that_was_read_is_written_as_it_is(make_topic, write, re
     frame.write.format("rocketmq").options(**given).mode("append").save()
 
     assert {bytes(row.body) for row in read(topic=target).collect()} == {b"A", b"B"}
-
-
-@pytest.mark.slow  # a copy of our rows shows the same
-def test_a_copy_of_what_java_sent_reads_the_same_to_java(make_topic, java_peer, local_cluster, copy):
-    source, target = make_topic(), make_topic()
-    sent = [
-        PeerMessage(
-            topic=source,
-            body=bytes([number]) * (number + 1),
-            tags="tag" if number % 2 else None,
-            keys=("k1", f"k{number}") if number % 3 else (),
-            properties={"colour": "синий", "n": str(number)},
-            compress="ZLIB" if number % 5 == 0 else None,
-        )
-        for number in range(100)
-    ]
-    java_peer.fill(local_cluster.name_server, sent)
-
-    copy(source, to=target)
-
-    def dumped(topic):
-        return sorted(
-            (
-                row["body"],
-                row["tags"],
-                row["keys"],
-                sorted((name, text) for name, text in row["properties"].items() if name not in MADE_ANEW),
-            )
-            for row in java_peer.dump(local_cluster.name_server, topic)
-        )
-
-    assert dumped(target) == dumped(source)
-    assert len(dumped(target)) == 100

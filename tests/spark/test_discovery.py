@@ -47,13 +47,6 @@ def test_names_are_known_in_any_case_and_in_a_new_session(spark, local_cluster, 
 
 
 @pytest.mark.slow  # every other test finds the source by itself
-def test_registering_by_hand_does_no_harm(spark, make_topic, read):
-    spark_connector.register(spark)
-
-    assert read(topic=make_topic()).count() == 0
-
-
-@pytest.mark.slow  # every other test finds the source by itself
 def test_a_thread_that_registers_can_write(spark, make_topic, read, local_cluster):
     topic = make_topic()
     frame = spark.createDataFrame([("a",), ("b",)], "body string").coalesce(1)

@@ -1,4 +1,4 @@
-"""What a user gets wrong is told by name, value and remedy: at load(), at save(), at the first action."""
+"""What a user gets wrong is told by name, value and remedy; and no option of SQL runs a program."""
 
 import pytest
 
@@ -17,23 +17,10 @@ def error_of(action) -> str:
     return str(error.value)
 
 
-def test_what_only_a_batch_refuses_shows_at_the_first_action(read):
-    frame = read(topic="T", startingOffsets="latest")
-
-    assert "option 'startingOffsets' = 'latest': such a batch reads nothing" in error_of(frame.count)
-
-
 def test_save_refuses_to_overwrite(write):
     assert "use .mode('append')" in error_of(
         lambda: write([("a",)], "body string", topic="T", mode="overwrite")
     )
-
-
-def test_a_schema_given_by_the_user_is_refused(spark, local_cluster, make_topic):
-    given = spark.read.format("rocketmq").schema("text string")
-    options = {"nameServer": local_cluster.name_server, "topic": make_topic()}
-
-    assert "the given schema has column 'text'" in error_of(lambda: given.options(**options).load().collect())
 
 
 def test_a_topic_that_may_not_be_read_is_named(read, make_topic):
@@ -43,12 +30,6 @@ def test_a_topic_that_may_not_be_read_is_named(read, make_topic):
 
     assert "PermissionDeniedError" in text
     assert topic in text
-
-
-def test_writing_to_a_row_without_topic_names_the_row(write, make_topic):
-    rows = [(make_topic(), "a"), (None, "b")]
-
-    assert "row 1: topic is null" in error_of(lambda: write(rows, "topic string, body string"))
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from rmqtools import Admin, ClientConfig, Message, MessageQueue, Producer, ProducerConfig
+from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
 from spark_connector import drop_duplicates
 from tests.spark.killed_driver import KilledDriver
 from tests.spark.streams import PLACE, stored_places
-from tests.support.patience import PATIENCE
+from tests.support.reading import await_readable
 from tools.measure.faults.site import LocalSite
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -49,11 +49,8 @@ def send(name_server: str, admin: Admin, topic: str, count: int, *, first: int =
         Message(topic, b"%06d" % number + b"." * 500, keys=[f"k{number}"], properties={"colour": "blue"})
         for number in range(first, first + count)
     ]
-    ends: dict[MessageQueue, int] = {}
     with Producer(ProducerConfig(name_server=name_server, group="tests")) as producer:
-        for result in producer.send_many(messages):
-            ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
-    admin.await_readable(ends, timeout=PATIENCE)
+        await_readable(admin, producer.send_many(messages))
 
 
 def jobs_of(name_server: str, topics: dict[str, str]) -> dict[str, dict[str, object]]:

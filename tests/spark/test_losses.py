@@ -1,7 +1,5 @@
 """Topics that are deleted, shrunk or made anew: ``failOnDataLoss`` follows one rule for all reads."""
 
-import re
-
 import pytest
 
 from rmqtools import MessageQueue
@@ -49,22 +47,6 @@ def test_a_deleted_topic_among_several_does_not_wedge_the_start_of_a_stream(stre
     assert query.places() == stored_places(admin, left)
 
 
-@pytest.mark.slow  # stream_losses has its unit tests
-def test_a_topic_deleted_before_its_batch_is_run_again_does_not_wedge_the_stream(
-    stream, two, admin, producer
-):
-    gone, left = two
-    query = stream(topics=",".join(two), startingOffsets="earliest", **LENIENT)
-    stop_in_first_batch(query)
-    admin.delete_topic(gone)
-    fill(producer, admin, {MessageQueue(left, "broker-a", 0): 2})
-
-    query.run()
-
-    files = query._spark.read.parquet(f"{query.folder}/rows/part-*.parquet")
-    assert files.filter(f"topic = '{left}'").select("queueOffset").distinct().count() == 7
-
-
 def test_a_batch_planned_before_a_topic_was_deleted_reads_the_others(two, admin, local_cluster):
     gone, left = two
     options = {"nameServer": local_cluster.name_server, "topics": ",".join(two)}
@@ -92,22 +74,6 @@ def test_another_topic_under_an_old_checkpoint_delivers_no_row(stream, two):
 
     assert f"{first}/broker-a/0 is no longer selected by the options" in text
     assert {row.topic for row in changed.rows()} == {first}
-
-
-@pytest.mark.slow  # the next test, and the planner by scripted brokers
-def test_a_topic_made_anew_and_filled_further_than_the_checkpoint_is_recognised(stream, two, admin, producer):
-    topic = two[0]
-    query = stream(topic=topic, startingOffsets="earliest")
-    query.run()
-    remade(admin, topic)
-    fill(producer, admin, {MessageQueue(topic, "broker-a", 0): 8}, body=b"new")
-
-    assert re.search(f"the topic of {topic}/broker-a/0 was made anew", error_of(query.run))
-    lenient = stream(topic=topic, **LENIENT)
-    lenient.run()
-    lenient.run()
-
-    assert sorted(row.queueOffset for row in lenient.rows() if bytes(row.body) == b"new") == list(range(8))
 
 
 def test_a_batch_planned_before_a_topic_was_made_anew_delivers_no_row_of_the_new_one(

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from rmqtools import Message, MessageQueue
+from rmqtools import Message
 from tests.spark.spark_smoke import FOUND
-from tests.support.patience import PATIENCE
 from tests.support.pyspark_versions import ROOT, python_with
+from tests.support.reading import await_readable
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -54,11 +54,7 @@ def test_spark_3_5_reads_a_topic_by_the_recipe(local_cluster, make_topic, produc
         Message(topic, b"x" * 100, tags="t", keys=[f"k{number}"], properties={"имя": "значение"})
         for number in range(500)
     ]
-    results = producer.send_many([*messages, Message(topic, b"\x00")])
-    ends: dict[MessageQueue, int] = {}
-    for result in results:
-        ends[result.queue] = max(ends.get(result.queue, 0), result.queue_offset + 1)
-    admin.await_readable(ends, timeout=PATIENCE)
+    await_readable(admin, producer.send_many([*messages, Message(topic, b"\x00")]))
     program = (
         "import pyspark, sys; from examples.spark35_read import read_topic; "
         "from pyspark.sql import SparkSession; "

@@ -1,19 +1,14 @@
 """Option ``readGroup``: the group that brokers authorise and that reads leave as it is."""
 
 import json
-from uuid import uuid4
 
 import pytest
 
 from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.engine.connection.client import ClientCore
-from rmqtools.errors import ConfigError
 from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.sync.loop import Bridge
-from spark_connector.options.option_table import parse_options
-from spark_connector.options.stream_settings import stream_options
-from spark_connector.read.stream_reader import RocketMQStreamReader
 from tests.spark.conftest import ADMIN
 from tests.spark.test_errors import error_of
 from tests.support.patience import PATIENCE, PATIENT_REQUEST
@@ -80,18 +75,3 @@ def test_a_user_reads_by_the_permission_of_the_read_group_whose_offsets_stay(spa
     assert "Group:TOOLS_CONSUMER" in refused
     assert rows == COUNT
     assert list(admin.fetch_consumer_offsets(GROUP, TOPIC).values()) == [COMMITTED]
-
-
-def test_a_missing_read_group_is_refused_on_the_driver_and_not_created(
-    local_cluster, make_topic, admin, read_rows
-):
-    topic, group = make_topic(queues=1), f"missing-{uuid4().hex[:8]}"
-    given = {"nameServer": local_cluster.name_server, "topic": topic, "readGroup": group}
-    stream = RocketMQStreamReader(stream_options(parse_options(given)))
-
-    with pytest.raises(ConfigError, match=f"option 'readGroup' = '{group}': no such group on broker-a, bro"):
-        read_rows(topic=topic, readGroup=group)
-    with pytest.raises(ConfigError, match=f"option 'readGroup' = '{group}': no such group on broker-a, bro"):
-        stream.initialOffset()
-
-    assert group not in admin.fetch_group_list()

@@ -11,14 +11,6 @@ from tests.spark.data import HARD_ROWS, WRITE_SCHEMA, message, messages_of
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 
-def test_hard_rows_come_back_equal(make_topic, write, read):
-    topic = make_topic()
-
-    write(HARD_ROWS, WRITE_SCHEMA, topic=topic)
-
-    assert messages_of(read(topic=topic).collect()) == Counter(message(*row) for row in HARD_ROWS)
-
-
 @pytest.mark.usefixtures("large_var_types")
 def test_hard_rows_come_back_equal_with_large_types(make_topic, write, read):
     topic = make_topic()
@@ -81,22 +73,6 @@ def test_a_string_body_and_a_topic_column(make_topic, write, read):
 
     assert sorted(bytes(row.body).decode() for row in read(topic=first).collect()) == ["grüß", "зов"]
     assert [bytes(row.body).decode() for row in read(topic=second).collect()] == ["鍵"]
-
-
-def test_the_topic_option_wins_over_the_column(make_topic, write, read):
-    given, other = make_topic(), make_topic()
-
-    write([(other, "a")], "topic string, body string", topic=given)
-
-    assert (read(topic=given).count(), read(topic=other).count()) == (1, 0)
-
-
-def test_an_empty_frame_writes_nothing(make_topic, write, read):
-    topic = make_topic()
-
-    write([], "body binary", topic=topic)
-
-    assert read(topic=topic).count() == 0
 
 
 def test_a_namespace_keeps_topics_of_one_name_apart(make_topic, write, read, local_cluster):

@@ -1,4 +1,4 @@
-"""How a micro-batch becomes tasks, what is asked of brokers, and the lag that is seen from outside."""
+"""How a micro-batch becomes tasks, its limits, and the lag that is seen from outside."""
 
 import json
 
@@ -8,9 +8,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 import spark_connector
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.stream_settings import stream_options
-from spark_connector.read.stream_offsets import StreamOffsets
 from spark_connector.read.stream_reader import RocketMQStreamReader
-from tests.spark.streams import await_true, counts, fill, next_offsets, stored_places
+from tests.spark.streams import await_true, counts, fill, next_offsets
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -55,15 +54,6 @@ def test_a_micro_batch_is_planned_as_a_batch_is_but_for_small_ranges(make_reader
     assert reader.partitions(end, end) == []
 
 
-@pytest.mark.slow  # a batch shares by the same code
-def test_readers_share_the_queues_of_a_real_query(stream, filled, admin):
-    query = stream(topic=filled, startingOffsets="earliest", readers=2, readerIds="10.0.0.1@a,10.0.0.2@b")
-
-    query.run()
-
-    assert query.places() == stored_places(admin, filled)
-
-
 @pytest.mark.parametrize(
     ("options", "limit"),
     [
@@ -75,22 +65,6 @@ def test_readers_share_the_queues_of_a_real_query(stream, filled, admin):
 )
 def test_spark_is_told_whether_there_are_limits(make_reader, options, limit):
     assert make_reader(topic="T", **options).getDefaultReadLimit() == limit
-
-
-def test_an_idle_query_asks_brokers_once_in_a_poll_interval(make_reader, filled, monkeypatch):
-    reader = make_reader(topic=filled, startingOffsets="latest", pollInterval="1h")
-    start = reader.initialOffset()
-    assert reader.latestOffset(start, ReadAllAvailable()) is start
-    waits: list[float] = []
-    monkeypatch.setattr(reader._planner, "wait", waits.append)
-
-    for _ in range(3):
-        assert reader.latestOffset(start, ReadAllAvailable()) is start
-        assert reader.initialOffset() == start
-        latest = reader.reportLatestOffset()
-
-    assert waits == [pytest.approx(3600, abs=300)] * 3
-    assert StreamOffsets.from_json(latest).next == StreamOffsets.from_json(start).next
 
 
 def test_lag_is_seen_from_outside(spark, stream, admin, filled, tmp_path):

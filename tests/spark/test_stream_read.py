@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from rmqtools.clock import SYSTEM_CLOCK
-from tests.spark.streams import await_true, counts, error_of, fill, next_offsets, stored_places
+from tests.spark.streams import await_true, counts, error_of, fill, stored_places
 from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -37,21 +37,6 @@ def test_every_message_comes_once_over_restarts(stream, make_topic, producer, ad
     assert len(query.rows()) == 200
 
 
-@pytest.mark.slow  # the default has its unit test
-def test_a_stream_starts_at_the_latest_offset_by_default(stream, make_topic, producer, admin):
-    topic = make_topic(queues=1)
-    queues = admin.fetch_subscribe_queues(topic)
-    fill(producer, admin, dict.fromkeys(queues, 3), body=b"before")
-    query = stream(topic=topic)
-    query.run()
-    assert query.rows() == []
-
-    fill(producer, admin, dict.fromkeys(queues, 2), body=b"after")
-    query.run()
-
-    assert bodies(query) == {b"after": 4}
-
-
 def test_a_first_batch_that_crashed_is_run_again_from_where_it_began(stream, make_topic, producer, admin):
     """Spark does not store where batch 0 starts, and asks a new process: the group has moved on since."""
     topic, group = make_topic(queues=1), f"group-{uuid.uuid4().hex}"
@@ -68,21 +53,6 @@ def test_a_first_batch_that_crashed_is_run_again_from_where_it_began(stream, mak
     query.run()
 
     assert query.places() == Counter({place: 1 for place in stored_places(admin, topic) if place[3] >= 4})
-
-
-@pytest.mark.slow  # one that is not empty shows the same
-def test_an_empty_first_batch_that_crashed_loses_nothing_that_came_after(stream, make_topic, producer, admin):
-    topic = make_topic(queues=1)
-    queues = admin.fetch_subscribe_queues(topic)
-    fill(producer, admin, dict.fromkeys(queues, 3), body=b"before")
-    query = stream(topic=topic)
-    crash_in_first_batch(query)
-    assert next_offsets(query.planned()[0], queues) == [3, 3]
-
-    fill(producer, admin, dict.fromkeys(queues, 2), body=b"after")
-    query.run()
-
-    assert bodies(query) == {b"after": 4}
 
 
 def test_a_running_query_gets_what_is_sent_and_limits_are_for_triggers_that_have_them(

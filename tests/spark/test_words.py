@@ -40,22 +40,6 @@ def test_a_stream_of_available_now_ends_at_its_ending_offsets(one, producer, adm
     assert sum(query.places().values()) == 7
 
 
-@pytest.mark.slow  # available now ends there too
-def test_a_stream_of_another_trigger_is_stopped_at_its_ending_offsets(one, producer, admin, stream):
-    topic, queue = one
-    fill(producer, admin, {queue: 5})
-    ending = json.dumps({topic: {"broker-a": {"0": 7, "1": 0}}})
-    query = stream(topic=topic, startingOffsets="earliest", endingOffsets=ending, pollInterval="50ms")
-    running = query.start()
-    assert not spark_connector.stop_at_end(running, timeout=1)
-    fill(producer, admin, {queue: 5})
-
-    assert spark_connector.stop_at_end(running, timeout=60)
-
-    assert (running.isActive, running.exception()) == (False, None)
-    assert sum(query.places().values()) == 7
-
-
 @pytest.mark.slow  # times are looked up as in a batch
 def test_a_stream_ends_at_its_ending_time(one, producer, admin, stream):
     topic, queue = one

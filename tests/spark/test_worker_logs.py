@@ -25,32 +25,6 @@ def warnings(spark):
     spark.conf.unset("spark.sql.pyspark.worker.logging.enabled")
 
 
-@pytest.mark.slow  # rows of another attempt are readable by the same way
-def test_rows_that_were_skipped_are_readable_in_sql(warnings, write, make_topic):
-    write([(b"a",), (b"",), (None,)], "body binary", topic=make_topic(), onBadRow="skip")
-
-    found = warnings("bad_row")
-    assert {logger for logger, _ in found} == {"spark_connector.write.write_task"}
-    assert any("row 1: body is empty" in text for _, text in found)
-    assert any("row 2: body is null" in text for _, text in found)
-
-
-@pytest.mark.slow  # rows of another attempt are readable by the same way
-def test_messages_that_were_lost_before_their_task_are_readable_in_sql(
-    warnings, read, write, make_topic, admin
-):
-    topic = make_topic(queues=1)
-    write([(b"a",), (b"b",)], "body binary", topic=topic)
-    frame = read(topic=topic, failOnDataLoss="false")
-    assert frame.count() == 2  # Spark keeps this plan
-    admin.delete_topic(topic)
-
-    assert frame.count() == 0
-
-    found = [(logger, text) for logger, text in warnings("messages_lost") if topic in text]
-    assert {logger for logger, _ in found} == {"rmqtools.engine.reading.range_read"}
-
-
 def test_rows_that_needed_another_attempt_are_readable_in_sql(warnings, write):
     with FakeCluster() as cluster:
         cluster.create_topic("Busy", queues=2)

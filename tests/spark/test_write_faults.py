@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from rmqtools import Admin, Client, ClientConfig
-from spark_connector import drop_duplicates
 from tests.spark.streams import await_true
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PROGRAM_PATIENCE
@@ -128,27 +127,3 @@ def test_with_a_broker_killed_and_back_no_task_fails_and_every_row_is_there(
     assert told.acked == rows
     assert set(stored) == set(range(rows))
     assert sum(stored.values()) - rows <= told.unknown
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("rows", "row_bytes"), [(50_000, 400), (1_000_000, 100)], ids=["50k", "million"])
-def test_with_an_attempt_that_fails_besides_only_its_rows_are_there_twice_and_stamps_drop_them(
-    faulty_cluster, new_topic, tmp_path, spark, rows, row_bytes
-):
-    topic = new_topic()
-
-    told = write_while_a_broker_dies(
-        faulty_cluster, tmp_path, topic, rows, "--row-bytes", str(row_bytes), "--fails-once"
-    )
-
-    stored = stored_numbers(faulty_cluster.name_server, topic, rows)
-    failed = [one for one in told if one.event == "write_task_failed"]
-    duplicates = sum(stored.values()) - rows
-    assert len(failed) == 1
-    assert set(stored) == set(range(rows))
-    assert 0 < failed[0].acked <= duplicates <= sum(one.unknown for one in told) + failed[0].acked
-    options = {"nameServer": faulty_cluster.name_server, "topic": topic}
-    kept = drop_duplicates(spark.read.format("rocketmq").options(**options).load())
-    assert Counter(int(bytes(row.body)) for row in kept.select("body").toLocalIterator()) == Counter(
-        range(rows)
-    )

@@ -65,23 +65,6 @@ def texts(frame) -> Counter[str]:
     return Counter(bytes(row.body).decode() for row in frame.collect())
 
 
-@pytest.mark.slow  # a batch writes all types
-@pytest.mark.usefixtures("large_var_types")
-def test_a_stream_of_large_types_is_appended(make_topic, lines, run, read):
-    topic = make_topic()
-    lines("a", "b")
-
-    frame = lines.frame.selectExpr("value body", "map('name', value) properties", "value tags")
-    run(frame, topic=topic, stamp="true")
-
-    rows = read(topic=topic).collect()
-    assert sorted((bytes(row.body), row.properties["name"], row.tags) for row in rows) == [
-        (b"a", "a", "a"),
-        (b"b", "b", "b"),
-    ]
-    assert all(row.properties.keys() >= {HASH, STAMP} for row in rows)
-
-
 def test_every_micro_batch_is_appended(make_topic, lines, run, read):
     topic = make_topic()
     for number in range(3):

@@ -29,17 +29,6 @@ def bodies(*values: bytes) -> pa.RecordBatch:
     return pa.record_batch({"body": pa.array(values, pa.binary())})
 
 
-def test_a_task_ends_when_all_its_rows_are_stored(make_topic, make_writer, admin):
-    topic = make_topic()
-
-    writer = make_writer(topic=topic)
-
-    report = writer.write(iter([bodies(b"a", b"b"), bodies(b"c")]))
-
-    assert report.rows.acked == 3
-    assert sum(report.rows.end_offsets.values()) == 3
-
-
 def test_after_commit_the_brokers_offsets_hold_every_row(make_topic, make_writer, admin):
     topic = make_topic()
     writer = make_writer(topic=topic)

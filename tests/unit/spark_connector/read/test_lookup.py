@@ -6,7 +6,10 @@ from rmqtools import Admin, ClientConfig
 from rmqtools.errors import ConfigError, TopicNotFoundError
 from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.option_table import parse_options
+from spark_connector.options.stream_settings import stream_options
+from spark_connector.read.batch_reader import RocketMQBatchReader
 from spark_connector.read.lookup import Lookup
+from spark_connector.read.stream_reader import RocketMQStreamReader
 
 
 def lookup_of(cluster, **given):
@@ -42,11 +45,15 @@ def test_staged_rows_and_decisions_are_refused_as_a_source(cluster, given):
         lookup.queues()
 
 
-def test_a_missing_read_group_is_refused_and_not_created(cluster):
-    lookup = lookup_of(cluster, readGroup="analysts")
+def test_a_missing_read_group_is_refused_on_the_driver_and_not_created(cluster):
+    given = parse_options({"nameServer": cluster.name_server, "topic": "orders", "readGroup": "analysts"})
 
-    with pytest.raises(ConfigError, match=r"option 'readGroup' = 'analysts': no such group on .*; create it"):
-        lookup.check_read_group(lookup.queues())
+    for plan in (
+        RocketMQBatchReader(batch_options(given)).partitions,
+        RocketMQStreamReader(stream_options(given)).initialOffset,
+    ):
+        with pytest.raises(ConfigError, match=r"option 'readGroup' = 'analysts': no such group on .*; creat"):
+            plan()
 
     with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
         assert "analysts" not in admin.fetch_group_list()
