@@ -50,26 +50,6 @@ def test_the_environment_holds_keys_where_nothing_else_does(monkeypatch, file):
     assert keys(credentialsFile=file("accessKey=f\nsecretKey=g\n")) == ("f", "g", None)
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        pytest.param({"accessKey": "alice"}, "access_key and secret_key go together", id="half"),
-        pytest.param(
-            {"credentialsFile": "x", "secretKey": SECRET}, "exclude one another", id="option-and-file"
-        ),
-        pytest.param(
-            {"credentialsFile": "/no/such"}, "'/no/such': cannot be read: No such file", id="no-file"
-        ),
-        pytest.param({"credentialsFile": "/"}, "cannot be read: Is a directory", id="folder"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(options, says):
-    with pytest.raises(ConfigError, match=says) as refusal:
-        keys(**options)
-
-    assert SECRET not in str(refusal.value)
-
-
 def test_a_file_without_both_keys_is_refused_and_not_quoted(file):
     with pytest.raises(ConfigError, match="want a line accessKey") as refusal:
         keys(credentialsFile=file(f"secretKey: {SECRET}\n"))

@@ -2,7 +2,6 @@
 
 import pytest
 
-from rmqtools.errors import ConfigError
 from spark_connector.options.batch_limits import Limits
 from spark_connector.options.offsets import Bound, Times
 from spark_connector.options.option import parse_duration
@@ -35,28 +34,6 @@ def test_limits_are_read():
 )
 def test_times_are_read_as_spark_reads_them(text, seconds):
     assert parse_duration(text) == seconds
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        pytest.param({"pollInterval": "-1s"}, "it is no time", id="negative"),
-        pytest.param({"maxOffsetsPerTrigger": "0"}, "want 1 or more, got 0", id="zero"),
-        pytest.param({"commitOffsetsToGroup": "true"}, "needs option 'group'", id="no-group"),
-        pytest.param({"maxTriggerDelay": "1m"}, "needs option 'minOffsetsPerTrigger'", id="only-delay"),
-        pytest.param(
-            {"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"},
-            "'minOffsetsPerTrigger' = 5 is more than 'maxOffsetsPerTrigger' = 4",
-            id="min-over-max",
-        ),
-        pytest.param(
-            {"asMember": "1.2.3.4", "group": "g"}, "'asMember' is for batch reads only", id="member"
-        ),
-    ],
-)
-def test_what_cannot_be_is_refused(given, says):
-    with pytest.raises(ConfigError, match=says):
-        options_of(**given)
 
 
 def test_the_group_is_told_only_on_request():

@@ -119,15 +119,6 @@ def test_stamps_are_off_unless_asked_for():
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        pytest.param({"queueSelector": "hashed"}, "did you mean 'hash'?", id="unknown-selector"),
-        pytest.param({"queueSelector": "machine-room"}, "missing a required argument: 'room'", id="no-room"),
-        pytest.param(
-            {"queueSelector": "machine-room", "queueSelector.rom": "b"},
-            "did you mean 'queueSelector.room'?",
-            id="unknown-setting",
-        ),
-        pytest.param({"queueSelector.room": "b"}, "round-robin has no settings", id="setting-of-none"),
-        pytest.param({"queueSelector": "hash", "queueSelector.room": "b"}, "unknown option", id="no-setting"),
         pytest.param({"queueSelector": "no_such:Class"}, "No module named 'no_such'", id="no-module"),
         pytest.param({"queueSelector": f"{__name__}:No"}, "has no attribute 'No'", id="no-class"),
         pytest.param({"queueSelector": f"{__name__}:OWN"}, "is a str: want a class", id="no-callable"),
@@ -138,16 +129,9 @@ def test_stamps_are_off_unless_asked_for():
             {"queueSelector": f"{__name__}:NotCallable"}, "a method '__call__' of 3 arguments", id="no-call"
         ),
         pytest.param({"queueSelector": OWN}, "missing a required argument: 'shard_count'", id="own-half"),
-        pytest.param({"stamp": "maybe"}, "option 'stamp' = 'maybe': want true or false", id="stamp"),
-        pytest.param({"idColumn": "id"}, "set option 'stamp' to true", id="id-without-stamp"),
-        pytest.param({"sendTimeoutMs": "0"}, "option 'sendTimeoutMs' = '0'", id="timeout"),
-        pytest.param({"rocketmq.enableTrace": "true"}, "cannot be traced; drop it", id="trace"),
-        pytest.param(
-            {"rocketmq.compression": "rar"}, "want one of zlib, lz4, zstd, none", id="client-setting"
-        ),
     ],
 )
-def test_options_of_writes_are_refused_by_name(given, says):
+def test_selectors_of_ones_own_that_cannot_be_used_are_refused_by_name(given, says):
     with pytest.raises(ConfigError) as refusal:
         options(**given)
 

@@ -182,28 +182,6 @@ def test_the_staging_topic_gets_the_queues_that_the_target_gets_later(cluster):
     assert stored(cluster) == list(map(str, range(8)))
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"delivery": "twice"}, "option 'delivery' = 'twice'.*want atLeastOnce or exactlyOnce"),
-        ({"topic": ""}, "option 'topic'"),
-        ({"stagingTopic": TOPIC}, "option 'stagingTopic' = 'orders': rows are copied to this topic"),
-        ({"delivery": "atLeastOnce", "stagingTopic": "s"}, "option 'stagingTopic' is for delivery=exactly"),
-        ({"delivery": "atLeastOnce", "longestOutage": "1h"}, "option 'longestOutage' is for delivery="),
-        ({"delivery": "atLeastOnce", "onChangedRows": "fail"}, "option 'onChangedRows' is for delivery="),
-        ({"onChangedRows": "first"}, "option 'onChangedRows' = 'first'.*want fail or keepFirst"),
-    ],
-)
-def test_options_that_do_not_belong_together_are_refused(cluster, options, text):
-    with pytest.raises(ConfigError, match=text):
-        given(cluster, **options)
-
-
-def test_rows_that_name_their_own_topic_are_refused(cluster):
-    with pytest.raises(ConfigError, match="'exactlyOnce' needs option 'topic'"):
-        write_options(parse_options({"nameServer": "h:1", "delivery": "exactlyOnce"}))
-
-
 def test_a_batch_write_needs_an_id(cluster):
     with pytest.raises(ConfigError, match="needs option 'stampId' for a batch write"):
         check_batch_write(given(cluster))
