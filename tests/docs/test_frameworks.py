@@ -20,7 +20,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from rmqtools import Admin, Client, ClientConfig, Message, MessageExt, Producer, ProducerConfig, QueueRange
+from rmqtools import Admin, Client, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.cluster import ClusterSecurity, LocalCluster
 from tests.docs.blocks import DOCS, ROOT
 from tests.docs.frameworks import framework_programs
@@ -28,6 +28,7 @@ from tests.docs.pages import ADDRESS
 from tests.docs.test_pages import environment
 from tests.support.cluster_scene import wait_until
 from tests.support.greenlets_run import PRINTED, run_scene
+from tests.support.reading import await_messages
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
@@ -204,18 +205,6 @@ def is_ready(port: int, path: str = "") -> bool:
         return False
 
 
-def wait_for_messages(admin: Admin, client: Client, topic: str, *, count: int) -> list[MessageExt]:
-    """Return the messages of a topic, once it has so many."""
-
-    def read() -> list[MessageExt]:
-        queues = admin.fetch_subscribe_queues(topic)
-        ranges = [QueueRange(queue, 0, end) for queue in queues if (end := admin.max_offset(queue))]
-        return [message for one in ranges for messages in client.read_messages(one) for message in messages]
-
-    wait_until(lambda: len(read()) >= count, seconds=SECONDS)
-    return read()
-
-
 def booked(folder: Path, log: str) -> int:
     """Return how many orders a consumer has printed."""
     return (folder / log).read_text().count("booked")
@@ -267,7 +256,7 @@ def test_fastapi_sends_and_its_worker_consumes_and_puts_wrong_bodies_aside(
             other.send(Message(topic, b"no order"))
         wait_until(lambda: booked(folder, "worker-log") == COUNT, seconds=SECONDS)
         with Client(ClientConfig(name_server=name_server)) as client, Admin(client) as admin:
-            refused = wait_for_messages(admin, client, f"{topic}-invalid", count=2)
+            refused = await_messages(client, admin, f"{topic}-invalid", 2, timeout=SECONDS)
 
     by_body = {message.body: message for message in refused}
     assert {body: message.keys for body, message in by_body.items()} == {
