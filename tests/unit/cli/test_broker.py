@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from rmqtools.cli.exit_code import ExitCode
-from rmqtools.errors import ConfigError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.group import KVTable
 from rmqtools.protocol.wire.bodies import format_body
@@ -60,19 +59,6 @@ def test_settings_are_read_and_changed_with_a_difference(run):
     assert again.endswith("has these settings already\n")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("broker-c",), r"unknown broker 'broker-c' \(did you mean"),
-        (("broker-a", "-c", "fileReservdTime=1"), "unknown setting of a broker 'fileReservdTime'"),
-        (("broker-a", "-c", "x"), "'x': want NAME=VALUE"),
-    ],
-)
-def test_unknown_brokers_and_settings_are_refused(run, arguments, words):
-    with pytest.raises(ConfigError, match=words):
-        run("broker", "config", *arguments)
-
-
 def test_a_quiet_probe_prints_only_what_is_wrong(run, says):
     well = run("health", "--quiet")
     says(**{"commitLogDiskRatio_/store/commitlog": "0.86"})
@@ -119,11 +105,6 @@ def test_a_drain_is_no_alarm_for_those_who_leave_out_warnings(run):
     drained, severe = run("health"), run("health", "--min-severity", "error")
 
     assert (drained.exit_code, severe.exit_code) == (1, 0)
-
-
-def test_a_kind_of_finding_that_is_not_known_is_refused(run):
-    with pytest.raises(ConfigError, match=r"--ignore 'disk_ful': unknown kind of finding .*'disk_full'"):
-        run("health", "--ignore", "disk_ful")
 
 
 @pytest.mark.process

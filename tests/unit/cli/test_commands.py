@@ -63,22 +63,6 @@ def test_allocate_shows_queues_that_nobody_would_own():
     assert "10.0.0.1@x: 0 of 3 queues" in shown
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("-s", "AVG", "--queue-counts", "a"), "--queue-counts 'a': want BROKER:COUNT"),
-        (("-s", "AVG", "--queue-counts", "a:0"), "--queue-counts 'a:0': want BROKER:COUNT"),
-        (("-s", "AVG", "--members", ","), "--members ',': want client ids"),
-        (("-s", "PINS", "-o", "when_absent=nobody"), "give --group, whose pins are to count"),
-        (("-s", "AVGE"), "did you mean 'AVG'"),
-        (("-s", "AVG", "-o", "ips=x"), "unknown option of strategy AVG 'ips'"),
-    ],
-)
-def test_allocate_refuses_what_it_cannot_use(arguments, words):
-    with pytest.raises(ConfigError, match=words):
-        run(*ALLOCATE, *arguments)
-
-
 def test_an_export_does_not_overwrite_a_file(tmp_path):
     file = tmp_path / "letters.jsonl"
     file.write_text("precious")

@@ -147,11 +147,6 @@ def test_a_file_that_is_no_yaml_is_refused_by_name(run, tmp_path):
         run("diff", tmp_path / "bad.yaml")
 
 
-def test_a_file_that_is_not_there_is_not_taken_for_a_name_server(run, tmp_path):
-    with pytest.raises(ConfigError, match=r"gone\.yaml cannot be read"):
-        run("diff", tmp_path / "gone.yaml")
-
-
 def test_settings_within_settings_are_compared_one_by_one():
     left = {"topics": {"T": {"attributes": {"a.b": "1", "c": "2"}}}, "groups": {}}
     right = {"topics": {"T": {"attributes": {"a.b": "3", "c": "2"}}}, "groups": {}}

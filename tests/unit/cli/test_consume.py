@@ -203,27 +203,6 @@ def test_an_unknown_field_is_refused_with_those_that_are_known(text):
         formatter("text", text)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--queue", "broker-c:0"), "--queue 'broker-c:0': topic 'read' has only broker-a:0, broker-b:0"),
-        (("--until", "5", "--follow"), "--until 5: --follow never ends"),
-        (("--last", "1", "--from", "2"), "--from 2: --last says where to begin"),
-        (("-g", "g", "--last", "1"), "--last is for reading without --group"),
-        (("-g", "g", "--from", "5"), "--from 5: with --group want earliest or latest"),
-        (("--from", "soon"), "--from 'soon' is no time"),
-        (("--exec", "no-such-program"), "want a program"),
-        (("--exec", "echo 'x"), "No closing quotation"),
-        (("--exec", ""), "want a command"),
-        (("--exec", "cat", "--format", "parquet"), "leave out --output and parquet"),
-        (("--exec", "cat", "-g", "g"), "--exec is for reading without --group"),
-    ],
-)
-def test_options_that_have_no_meaning_or_contradict_each_other_are_refused(run, topic, options, words):
-    with pytest.raises(ConfigError, match=words):
-        run("consume", topic, *options)
-
-
 def test_a_command_gets_each_message_and_its_place(run, topic, tmp_path):
     heard = tmp_path / "heard"
     note = f'echo "$MESSAGE_QUEUE $MESSAGE_KEYS $(cat)" >> {heard}'

@@ -11,7 +11,7 @@ from rmqtools import MessageExt, MessageQueue
 from rmqtools.cli import app
 from rmqtools.cli.dlq import paced
 from rmqtools.compiled import state
-from rmqtools.errors import ConfigError, RocketMQError
+from rmqtools.errors import RocketMQError
 from rmqtools.testing import RequestCode, ResponseCode
 
 LETTERS = MessageQueue("%DLQ%billing", "broker-a", 0)
@@ -153,11 +153,6 @@ def test_what_nothing_fits_is_said(run, kinds):
     assert run("dlq", "browse", "-g", kinds, "--key", "k9").stderr == "%DLQ%kinds has no such messages\n"
 
 
-def test_a_condition_without_a_value_is_refused(run, kinds):
-    with pytest.raises(ConfigError, match="'color': want NAME=VALUE"):
-        run("dlq", "replay", "-g", kinds, "--where", "color")
-
-
 @pytest.mark.process
 @pytest.mark.parametrize(("rate", "least"), [(None, 0.0), (20.0, 0.15)])
 def test_messages_are_sent_no_faster_than_wished(rate, least):
@@ -165,11 +160,6 @@ def test_messages_are_sent_no_faster_than_wished(rate, least):
     passed = [time.monotonic() - start for _ in paced(cast("list[MessageExt]", range(4)), rate)]
 
     assert passed[-1] >= least
-
-
-def test_progress_and_no_progress_contradict_each_other(run, tmp_path):
-    with pytest.raises(ConfigError, match="contradict each other"):
-        run("dlq", "replay", "-g", "billing", "--progress", tmp_path / "file", "--no-progress")
 
 
 def test_an_export_leaves_the_target_of_a_planted_link_alone(run, tmp_path):

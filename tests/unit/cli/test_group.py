@@ -8,7 +8,7 @@ import pytest
 from rmqtools import MessageQueue
 from rmqtools.cli.exit_code import ExitCode
 from rmqtools.clock import SYSTEM_CLOCK
-from rmqtools.errors import ConfigError, RemotingError, RocketMQError, UnsupportedError
+from rmqtools.errors import RemotingError, RocketMQError, UnsupportedError
 from rmqtools.model.running_info import ProcessQueueInfo
 from rmqtools.testing import Reaction
 from tests.unit.cli.top.scene import report
@@ -192,14 +192,6 @@ def test_a_narrow_terminal_has_a_table_for_each_topic(run, cluster, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    "command", [("show",), ("check",), ("watch", "--looks", "1"), ("delete", "--yes")], ids=" ".join
-)
-def test_an_unknown_group_is_an_error_that_names_one_spelled_alike(run, command):
-    with pytest.raises(RocketMQError, match=r"unknown group 'biling' \(did you mean 'billing'\?\)"):
-        run("group", command[0], "biling", *command[1:])
-
-
-@pytest.mark.parametrize(
     ("option", "after"),
     [
         (("--to-earliest",), 0),
@@ -268,22 +260,6 @@ def test_a_message_of_one_queue_is_skipped_while_members_run(run, cluster):
     assert cluster.committed("billing", MessageQueue("orders", "broker-b", 0)) == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--offset", "1"), "--offset 1: give --queue BROKER:QUEUE too"),
-        (("--queue", "broker-c:0"), "--queue 'broker-c:0': topic 'orders' has only broker-a:0, broker-b:0"),
-        (("--queue", "broker-a:0", "--offset", "3"), "--offset 3: queue broker-a:0 has offsets 0 to 2"),
-        (("--queue", "broker-a:0", "--offset", "0"), "the group is behind it already: it reads broker-a:0"),
-        (("--queue", "broker-b:0", "--offset", "0"), "--offset 0: queue broker-b:0 has no messages"),
-    ],
-)
-def test_skip_refuses_a_message_that_it_cannot_skip(run, cluster, options, words):
-    with pytest.raises(ConfigError, match=words):
-        run(*SKIP, "--yes", *options)
-    assert offset(cluster) == 1
-
-
 def test_brokers_that_would_move_all_queues_are_refused_by_name(run, cluster):
     run("broker", "config", "broker-a", "-c", "useServerSideResetOffset=false", "--yes")
 
@@ -297,25 +273,6 @@ def test_nothing_is_reset_if_nobody_can_be_asked(run, cluster):
 
     assert (result.exit_code, offset(cluster)) == (1, 1)
     assert "Nobody can answer here: give --yes" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ((), "give one of --to-time, --to-offset, --to-earliest, --to-latest"),
-        (("--to-earliest", "--to-latest"), "give one of"),
-        (("--to-offset", "9"), "--to-offset 9: queue broker-a:0 has offsets 0 to 3"),
-        (("--to-offset", "x"), r"--to-offset 'x': want OFFSET or BROKER:QUEUE=OFFSET \(queues: broker-a:0, "),
-        (("--to-offset", "broker-c:0=1"), "--to-offset 'broker-c:0=1': want"),
-        (("--to-time", "yesterday"), "--to-time 'yesterday' is no time: want e.g. 2026-01-31T12:00"),
-        (("--to-time", "-5 minutes"), "--to-time '5 minutes' is no duration: want e.g."),
-        (("--to-time", "2999-01-01"), "'2999-01-01' is 2999-01-01 00:00:00 UTC, which is yet to come: give"),
-    ],
-)
-def test_a_reset_refuses_what_it_cannot_use(run, cluster, options, words):
-    with pytest.raises(ConfigError, match=words):
-        run("group", "reset", "billing", "-t", "orders", "--yes", *options)
-    assert offset(cluster) == 1
 
 
 def test_offsets_are_not_set_one_by_one_under_running_members(run, cluster):

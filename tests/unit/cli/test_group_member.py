@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from rmqtools.errors import ConfigError
 from tests.unit.cli.top.scene import report
 
 FIRST, SECOND = "10.0.0.1@one", "10.0.0.2@two"
@@ -51,16 +50,3 @@ def test_programs_get_the_whole_report(run):
     assert told["properties"]["PROP_RMQTOOLS_STRATEGY"] == "AVG"
     assert told["queues"][0]["topic"] == "orders"
     assert told["stack"].startswith("MainThread")
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--member", "10.0.0.1@won"), r"unknown member of group 'billing' '10.0.0.1@won' \(did you mean"),
-        (("--member", "10.0.0."), "2 members begin so"),
-        (("--stack",), "give --member ID"),
-    ],
-)
-def test_a_member_that_is_not_one_is_refused(run, options, words):
-    with pytest.raises(ConfigError, match=words):
-        run("group", "show", "billing", *options)

@@ -6,7 +6,6 @@ import time
 import pytest
 
 from rmqtools import Message, MessageQueue, Producer, ProducerConfig
-from rmqtools.errors import ConfigError
 
 
 @pytest.fixture
@@ -80,19 +79,6 @@ def test_no_message_is_exit_code_1_and_says_what_was_looked_for(run, sent):
     assert nothing.stderr == "error: topic 'found' has no message with key 'k9' that a broker still has\n"
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("found",), "give one of --id, --key, --unique-key"),
-        (("--key", "k"), "give the topic too"),
-        (("found", "--key", "k", "--from", "x"), "--from 'x' is no time"),
-    ],
-)
-def test_what_cannot_be_looked_for_is_refused(run, options, words):
-    with pytest.raises(ConfigError, match=words):
-        run("message", "get", *options)
-
-
 NOW_MS = int(time.time() * 1000)
 KEY = "7F000001000118B4AAC2000000000001"
 
@@ -153,11 +139,6 @@ def test_an_id_is_taken_as_clients_print_it(run, sent, form):
     for text in (sent.msg_id, sent.msg_id.lower(), sent.offset_msg_id):
         (row,) = json.loads(run("message", "get", "found", "--id", form.format(text), "--json").stdout)
         assert row["msg_id"] == sent.msg_id
-
-
-def test_a_clients_id_without_a_topic_is_an_error_that_says_so(run, sent):
-    with pytest.raises(ConfigError, match="is a client's message id: give the topic too"):
-        run("message", "get", "--id", sent.msg_id)
 
 
 def test_a_message_is_shown_without_its_track(run, sent):

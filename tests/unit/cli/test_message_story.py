@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from rmqtools import Admin, Message, MessageQueue, Producer, ProducerConfig
-from rmqtools.errors import ConfigError, TopicNotFoundError
+from rmqtools.errors import ConfigError
 from rmqtools.model.message_story import MessageStory, StoryEvent, StoryEventKind
 
 
@@ -93,13 +93,3 @@ def test_no_message_is_exit_code_1_and_says_where_was_looked(run, sent):
     assert (nothing.exit_code, nowhere.exit_code) == (1, 1)
     assert nothing.stderr == "error: no message with key or id 'k9': topic 'told' has none\n"
     assert nowhere.stderr == "error: no message with key or id 'k9': no trace record has it: give --topic\n"
-
-
-def test_without_a_topic_and_a_trace_topic_the_error_says_what_to_give(run, sent):
-    with pytest.raises(ConfigError, match=r"'k1' is not known: .* no trace topic .* give topic"):
-        run("message", "story", "k1")
-
-
-def test_a_topic_that_does_not_exist_is_an_error(run):
-    with pytest.raises(TopicNotFoundError):
-        run("message", "story", "k", "-t", "tlod")

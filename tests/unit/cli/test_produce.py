@@ -28,7 +28,9 @@ def bodies(cluster, topic):
 
 
 def test_every_line_is_a_message_and_the_summary_counts_them(run, cluster, topic):
-    done = run("produce", topic, "--tags", "new", "-k", "k1", "-p", "color=red", stdin="one\ntwo\r\n\nthree")
+    done = run(
+        "produce", topic, "--tags", "new", "-k", "k1", "--property", "color=red", stdin="one\ntwo\r\n\nthree"
+    )
 
     (first, *_) = cluster.messages(topic)
     assert bodies(cluster, topic) == [b"one", b"two", b"three"]
@@ -193,25 +195,3 @@ def test_rows_of_a_parquet_or_csv_file_are_sent(run, cluster, topic, tmp_path):
     assert bodies(cluster, topic) == [b"p1", b"p2", b"c1"]
     assert json.loads(shown)["stored"] == 2
     assert cluster.messages(topic)[2].keys == "k1"
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("-f", "/nosuch"), "--file /nosuch: No such file or directory: give a file that can be read, or -"),
-        (("--format", "csv"), "--format csv reads a file: give --file FILE.csv"),
-        (
-            ("--format", "csv", "-f", __file__, "--tags", "t"),
-            r"--tags, .* are for lines, JSON lines and files of consume",
-        ),
-        (("--property", "x"), "'x': want NAME=VALUE"),
-    ],
-)
-def test_what_cannot_be_used_is_refused(run, topic, options, words):
-    with pytest.raises(ConfigError, match=words):
-        run("produce", topic, *options, stdin="")
-
-
-def test_an_unknown_topic_is_an_error_after_a_summary_of_nothing(run):
-    with pytest.raises(TopicNotFoundError, match="nosuch"):
-        run("produce", "nosuch", stdin="x\n")

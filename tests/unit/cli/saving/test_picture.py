@@ -5,7 +5,6 @@ import json
 import pytest
 
 from rmqtools import MessageQueue
-from rmqtools.errors import ConfigError
 
 OFFLINE = ("allocate", "-t", "T", "--queues", "a:2,b:1", "--members", "10.0.0.1@x,10.0.0.2@y")
 
@@ -32,17 +31,3 @@ def test_group_watch_saves_the_lag_at_the_end(run, cluster, tmp_path):
 
     assert result.stderr == f"saved {path}\n"
     assert path.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("x.txt", r"want a name that ends in \.svg, \.png"), ("no/x.svg", "there is no folder")],
-)
-def test_a_picture_that_cannot_be_saved_is_refused_before_any_work(run, tmp_path, name, words):
-    with pytest.raises(ConfigError, match=words):
-        run(*OFFLINE, "-s", "AVG", "--plot", tmp_path / name)
-
-
-def test_strategies_to_compare_need_a_picture(run):
-    with pytest.raises(ConfigError, match="give --plot FILE too"):
-        run(*OFFLINE, "-s", "AVG", "--compare", "AVG_BY_CIRCLE")
