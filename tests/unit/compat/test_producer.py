@@ -164,14 +164,6 @@ def test_credentials_instance_name_and_trace_reach_the_engine(cluster) -> None:
     assert (config.instance_name, config.enable_trace) == ("one", True)
 
 
-@pytest.mark.parametrize(("value", "is_open"), [(TraceModel.CLOSE, False), (True, True), (False, False)])
-def test_message_trace_takes_flags_and_the_master_s_enum(value, is_open) -> None:
-    producer = Producer("shop")
-    producer.set_message_trace(value)
-
-    assert producer._settings["enable_trace"] is is_open
-
-
 def test_name_servers_come_from_a_domain(cluster: FakeCluster, monkeypatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
