@@ -1,9 +1,8 @@
-"""A job in an environment that is not activated, and what the doctor says of it."""
+"""What the doctor says of an environment that is not activated, and of one that is."""
 
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,21 +10,6 @@ from tests.spark.streams import fill
 from tests.support.patience import PROGRAM_PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
-CHECKOUT = Path(__file__).resolve().parents[2]
-REGISTER = """
-from pyspark.sql import SparkSession
-import spark_connector
-
-spark = (
-    SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
-)
-try:
-    spark_connector.register(spark)
-except ValueError as error:
-    print(error)
-"""
 
 
 @pytest.fixture
@@ -52,17 +36,6 @@ def run(environment, *command):
         timeout=PROGRAM_PATIENCE,
         cwd="/",
     )
-
-
-@pytest.mark.slow  # a Spark of its own
-def test_register_names_the_python_that_spark_starts_and_the_remedy(not_activated):
-    not_activated.pop("PYTHONPATH", None)
-
-    done = run(not_activated, "-c", REGISTER)
-
-    assert "Spark starts 'python3'" in done.stdout, done.stderr
-    assert "has no module rmqtools" in done.stdout
-    assert f"os.environ['PYSPARK_PYTHON'] = '{sys.executable}'" in done.stdout
 
 
 @pytest.mark.slow  # a Spark of its own; its unit tests

@@ -7,14 +7,12 @@ from typing import cast
 import pytest
 from typer.testing import CliRunner
 
-from rmqtools import MessageExt, MessageQueue
+from rmqtools import MessageExt
 from rmqtools.cli import app
 from rmqtools.cli.dlq import paced
 from rmqtools.compiled import state
 from rmqtools.errors import RocketMQError
 from rmqtools.testing import RequestCode, ResponseCode
-
-LETTERS = MessageQueue("%DLQ%billing", "broker-a", 0)
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,6 @@ pytestmark = pytest.mark.process  # seconds of work
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MAKE = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 INLINE = re.compile(r"`((?:rmqtools|make|seq 1000 \\\| rmqtools) [^`]*)`")
-_SPLIT = re.compile(r"\\?\|")
 
 
 CONFIGS = (ProducerConfig, PullConsumerConfig, PushConsumerConfig)

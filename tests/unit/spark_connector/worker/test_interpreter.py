@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkAttributeError
 
 from rmqtools.errors import ConfigError
+from spark_connector import register
 from spark_connector.worker.interpreter import PACKAGES, check_worker_python, inspect_python
 
 # The interpreter that the virtual environment was made of.
@@ -67,10 +68,10 @@ def no_path(monkeypatch, tmp_path):
 @pytest.mark.process
 def test_a_session_whose_python_lacks_the_package_is_refused_with_the_remedy(no_path):
     with pytest.raises(ConfigError, match=r"has no module .*rmqtools.*PYSPARK_PYTHON") as error:
-        check_worker_python(Session(BARE))
+        register(Session(BARE))
 
     assert BARE in str(error.value)
-    assert sys.executable in str(error.value)
+    assert f"os.environ['PYSPARK_PYTHON'] = '{sys.executable}'" in str(error.value)
 
 
 @pytest.mark.process
