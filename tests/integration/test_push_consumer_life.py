@@ -1,5 +1,6 @@
-"""Push consumers on real brokers: closing, beginning, changing topics, broadcasting, answering requests."""
+"""Push consumers on real brokers: changing topics and hands, namespaces, broadcasting, first offsets."""
 
+import threading
 import uuid
 from functools import partial
 
@@ -15,6 +16,7 @@ from rmqtools import (
 )
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Heard, new_group, numbers
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -34,6 +36,21 @@ def test_topics_come_and_go_while_the_consumer_runs(consume, send, make_topic, a
     consumer.subscribe(one, heard)
 
     assert sorted(message.body for message in heard.wait(10)) == numbers(10)
+
+
+def test_a_message_that_is_consumed_while_its_queue_changes_hands_comes_once(consume, send, make_topic):
+    topic, group, gate = make_topic(queues=1, broker_names=["broker-a"]), new_group(), threading.Event()
+    first, second = Heard(lambda *_: gate.wait(PATIENCE) and None), Heard()
+    send(topic, numbers(6))
+    leaving = consume(topic, first, group=group, orderly=True, instance_name="z")
+    first.wait(1)
+    consume(topic, second, group=group, orderly=True, instance_name="a")  # sorts before: gets the queue
+    wait_until(lambda: topic not in {queue.topic for queue in leaving.queues})
+    gate.set()
+    second.wait(5)
+
+    assert sorted(first.bodies + second.bodies) == numbers(6)
+    assert first.bodies == [b"0"]
 
 
 def test_in_a_namespace_names_are_plain_to_users_and_whole_on_the_wire(consume, local_cluster, admin):

@@ -119,3 +119,13 @@ def test_reading_leaves_no_trace_in_the_group(timed, read_rows, admin, group):
 
     assert set(admin.fetch_consumer_offsets(group, timed).values()) == {None}
     assert admin.fetch_consumer_ids(group) == []
+
+
+def test_an_end_is_fixed_once_for_all_actions_on_a_frame(make_topic, read, write):
+    topic = make_topic(queues=1)
+    write([("a",)], "body string", topic=topic)
+    frame = read(topic=topic)
+    before = frame.count()
+    write([("b",)], "body string", topic=topic)
+
+    assert (before, frame.count(), read(topic=topic).count()) == (1, 1, 2)

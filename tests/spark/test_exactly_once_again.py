@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pyspark import inheritable_thread_target
-from pyspark.errors import PythonException, StreamingQueryException
+from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 
 import spark_connector
 from tests.support.patience import PATIENCE, PATIENT_WRITE
@@ -111,6 +111,19 @@ def test_an_older_copy_of_a_checkpoint_that_plans_other_rows_is_refused(query, t
     assert query.numbers() == Counter(range(150))
 
 
+def test_a_job_with_new_values_at_each_run_keeps_the_first_if_the_option_says_so(query):
+    query.options["onChangedRows"] = "keepFirst"
+    query.add(0, range(50))
+    query.run(body="CAST(CAST(1000000 * rand() AS INT) AS STRING)")
+    stored = query.numbers()
+    forget(query.checkpoint, 0, "commits")
+
+    query.run(body="CAST(CAST(1000000 * rand() AS INT) AS STRING)")
+
+    assert query.numbers() == stored
+    assert stored.total() == 50
+
+
 def in_threads(spark, query, start, **options):
     """Write each micro-batch in a thread of ``foreachBatch``; return the errors."""
     errors = []
@@ -154,3 +167,18 @@ def test_a_write_in_a_thread_of_foreach_batch_is_refused_unless_it_inherits_the_
 
     assert ["threads of foreachBatch do not inherit" in error for error in errors] == [True, True]
     assert (len(nothing), len(read_rows(topic=query.topic))) == (0, 6)
+
+
+def test_a_second_insert_with_one_id_is_refused_and_an_empty_one_before_does_no_harm(spark, query):
+    texts = ", ".join(f"{name} '{text}'" for name, text in {**query.options, "stampId": "night"}.items())
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW night (body STRING) USING rocketmq OPTIONS ({texts})")
+
+    def insert(rows):
+        spark.sql(f"INSERT INTO night SELECT CAST(id AS STRING) FROM {rows}")
+
+    insert("range(0)")
+    insert("range(10)")
+    with pytest.raises(AnalysisException, match="has 20 rows now, and 10 other rows of it are stored"):
+        insert("range(10, 30)")
+
+    assert query.numbers() == Counter(range(10))

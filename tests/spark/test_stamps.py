@@ -61,6 +61,27 @@ def test_a_write_in_foreach_batch_that_is_run_again_is_dropped_once(spark, make_
     assert bodies(drop_duplicates(stored)) == Counter(body for _, body in rows(300))
 
 
+def test_two_writes_in_one_foreach_batch_with_an_id_each_both_stay(spark, make_topic, save, read, tmp_path):
+    topic, lines = make_topic(), tmp_path / "lines"
+    lines.mkdir()
+    (lines / "a.txt").write_text("same")
+
+    def write(frame, number):
+        for name in ("first", "second"):
+            save(frame.withColumnRenamed("value", "body"), topic=topic, stampId=name)
+
+    query = (
+        spark.readStream.text(str(lines))
+        .writeStream.foreachBatch(write)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(PATIENCE)
+
+    assert bodies(drop_duplicates(read(topic=topic))) == {"same": 2}
+
+
 def test_a_batch_job_run_again_with_its_id_is_dropped_once_however_it_was_partitioned(
     spark, make_topic, save, read
 ):

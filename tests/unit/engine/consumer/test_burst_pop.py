@@ -204,16 +204,19 @@ def test_a_listener_that_closes_its_consumer_loses_no_result(cluster, sources):
 
 
 def test_suspend_ends_a_burst_and_what_was_popped_is_still_consumed(cluster, sources):
-    listener = Listener({MIDDLE: lambda: consumer.suspend()})
+    is_suspended = threading.Event()
+    listener = Listener({MIDDLE: lambda: (consumer.suspend(), is_suspended.set())[1]})
     consumer = member(cluster, listener)
 
     with consumer:
-        wait_until(lambda: sources and sources[0].returned.done())
+        assert is_suspended.wait(PATIENCE)
+        wait_until(lambda: all(source.returned.done() for source in sources))
         wait_until(lambda: acknowledged(cluster) == set(listener.heard))
         assert len(listener.heard) < 2 * EACH
         consumer.resume()
         assert listener.wait()
 
+    assert sources
     assert listener.heard == ALL
     assert acknowledged(cluster) == set(ALL)
 
