@@ -34,30 +34,11 @@ def test_a_group_that_nobody_knows_has_no_offsets_no_members_and_no_stats(admin,
     assert admin.fetch_consume_stats(group).offset_table == {}
 
 
-def test_an_offset_that_was_committed_for_a_new_group_is_its_offset(admin, group, filled):
-    first, *others = admin.fetch_subscribe_queues(filled)
-
-    admin.update_consumer_offset(group, first, 7)
-
-    assert admin.fetch_consumer_offsets(group, filled) == {first: 7} | dict.fromkeys(others)
-    stats = admin.fetch_consume_stats(group, filled).offset_table
-    assert (stats[first].consumer_offset, stats[first].broker_offset) == (7, 10)
-
-
 def test_offsets_of_a_topic_that_is_not_there_cannot_be_asked_for_nor_written(admin, group):
     with pytest.raises(TopicNotFoundError):
         admin.fetch_consumer_offsets(group, "no-such-topic")
     with pytest.raises(TopicNotFoundError):
         admin.update_consumer_offset(group, MessageQueue("no-such-topic", "broker-a", 0), 1)
-
-
-def test_a_reset_moves_every_queue_to_the_time(admin, group, filled):
-    queues = admin.fetch_subscribe_queues(filled)
-    for queue in queues:
-        admin.update_consumer_offset(group, queue, 9)
-
-    assert admin.reset_offsets(group, filled, 0) == dict.fromkeys(queues, 0)
-    assert admin.fetch_consumer_offsets(group, filled) == dict.fromkeys(queues, 0)
 
 
 def test_a_commit_that_the_broker_ignores_after_a_reset_is_an_error(admin, group, filled):

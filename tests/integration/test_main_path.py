@@ -9,15 +9,12 @@ from rmqtools import (
     Client,
     ClientConfig,
     Message,
-    Perm,
     Producer,
     ProducerConfig,
     QueueRange,
 )
 from rmqtools.errors import (
-    BrokerError,
     DataLossError,
-    PermissionDeniedError,
     TopicNotFoundError,
 )
 from tests.support.patience import PATIENCE
@@ -40,16 +37,6 @@ def test_send_many_stores_each_message_once_where_its_result_says(producer, clie
     assert stored == {(r.queue, r.queue_offset): (b"%d" % n, r.msg_id) for n, r in enumerate(results)}
 
 
-def test_offsets_by_time_stand_between_what_was_sent_before_and_after(producer, admin, make_topic):
-    topic = make_topic(queues=1, broker_names=["broker-a"])
-    first = producer.send(Message(topic, b"first"))
-    await_readable(admin, [first])
-
-    assert admin.search_offset(first.queue, 0) == 0
-    assert admin.search_offset(first.queue, 4_102_444_800_000) == 1
-    assert (admin.min_offset(first.queue), admin.max_offset(first.queue)) == (0, 1)
-
-
 def test_a_topic_is_made_changed_and_deleted(admin, make_topic):
     topic = make_topic(queues=2)
     assert len(admin.fetch_subscribe_queues(topic)) == 4
@@ -63,15 +50,6 @@ def test_a_topic_is_made_changed_and_deleted(admin, make_topic):
         admin.fetch_route(topic)
 
 
-def test_a_topic_without_the_read_bit_is_refused_by_the_client_itself(admin, make_topic):
-    topic = make_topic(perm=Perm.WRITE)
-
-    with pytest.raises(
-        PermissionDeniedError, match=f"'{topic}' may not be read: perm by broker is .*want bit 4"
-    ):
-        admin.fetch_subscribe_queues(topic)
-
-
 def test_offsets_beyond_the_end_are_data_loss_not_an_empty_answer(producer, local_cluster, make_topic):
     queue = producer.send(Message(make_topic(queues=1), b"x")).queue
     config = ClientConfig(name_server=local_cluster.name_server, request_timeout=2.0)  # it waits so long
@@ -81,12 +59,6 @@ def test_offsets_beyond_the_end_are_data_loss_not_an_empty_answer(producer, loca
         pytest.raises(DataLossError, match=r"offsets \[1, 5\) .* the broker has \[0, 1\)"),
     ):
         list(client.read_blocks(QueueRange(queue, 0, 5)))
-
-
-def test_a_broker_where_a_name_server_is_expected_gives_an_error_that_names_it(local_cluster):
-    addr = local_cluster.broker_addrs["broker-a"]
-    with Admin(ClientConfig(name_server=addr)) as admin, pytest.raises(BrokerError, match=addr):
-        admin.fetch_route("any")
 
 
 def test_messages_of_a_range_are_those_sent_and_tags_are_compared_as_text(

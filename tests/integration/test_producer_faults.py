@@ -63,19 +63,6 @@ def tries_on(results: list[SendResult], broker_name: str) -> list[Outcome]:
     return [a.outcome for r in results for a in r.attempts if a.queue.broker_name == broker_name]
 
 
-@pytest.mark.slow  # the order of queues has its unit test
-def test_four_threads_fill_all_24_queues_alike(docker_cluster, new_topic):
-    topic = new_topic()
-    with Producer(ProducerConfig(name_server=docker_cluster.name_server, send_timeout=10.0)) as producer:
-        results = send_all(producer, topic, 24_000)
-
-    per_queue = Counter(result.queue for result in results)
-    assert len(per_queue) == 24
-    assert all(abs(count - 1000) <= 25 for count in per_queue.values()), per_queue
-    stored = stored_numbers(docker_cluster.name_server, topic, results)
-    assert set(stored) == set(range(24_000))
-
-
 @pytest.mark.slow  # tests/behaviour loses none either, and Spark writes through a killed broker
 def test_a_killed_master_costs_no_message_and_is_used_again_when_it_is_back(faulty_cluster, new_topic):
     topic = new_topic()
@@ -103,28 +90,6 @@ def test_a_killed_master_costs_no_message_and_is_used_again_when_it_is_back(faul
     assert duplicated <= unknown
     # some tries go on until the name server has seen the connection end; without new routes thousands would
     assert len(failed) <= 0.01 * len(results)
-
-
-@pytest.mark.slow  # the fake has the same fault
-def test_with_fault_avoidance_a_paused_broker_is_hardly_tried(faulty_cluster, new_topic):
-    topic = new_topic()
-    config = ProducerConfig(name_server=faulty_cluster.name_server, send_latency_fault_enable=True)
-    with Producer(config) as producer:
-        send_all(producer, topic, 1000)
-        faulty_cluster.pause("broker-c")
-        results = send_all(producer, topic, 20_000)
-
-    on_paused = [
-        (n, a) for n, r in enumerate(results) for a in r.attempts if a.queue.broker_name == "broker-c"
-    ]
-    assert len(on_paused) - THREADS <= 0.01 * len(results)
-    assert {attempt.outcome for _, attempt in on_paused} == {Outcome.UNKNOWN}
-    assert all(attempt.outcome is Outcome.STORED for result in results for attempt in result.attempts[-1:])
-    faulty_cluster.unpause("broker-c")
-    stored = stored_numbers(faulty_cluster.name_server, topic, results)
-    assert set(range(20_000)) <= set(stored)
-    twice = {number for number, count in stored.items() if number >= 1000 and count > 1}
-    assert len(twice) <= sum(result.may_be_duplicated for result in results)
 
 
 def test_a_send_to_a_paused_broker_ends_in_its_timeout_and_is_called_unknown(faulty_cluster, new_topic):

@@ -18,7 +18,7 @@ from rmqtools import (
     aio,
     create_reply,
 )
-from rmqtools.errors import MessageRejectedError, RemotingTimeoutError
+from rmqtools.errors import RemotingTimeoutError
 from tests.support.cluster_scene import wait_until
 from tests.support.reading import read_all
 from tests.support.threads import in_thread
@@ -121,23 +121,6 @@ def test_without_an_answer_the_request_times_out_and_names_the_correlation_id(pr
     assert request.properties["CORRELATION_ID"] in str(caught.value)
     assert request.properties["REPLY_TO_CLIENT"] == producer.client_id
     assert request.properties["TTL"] == "500"
-
-
-def test_a_message_that_is_no_request_cannot_be_replied_to(producer, make_topic, requests):
-    topic = make_topic()
-    producer.send(Message(topic, b"x"))
-    (message,) = requests(topic, 1)
-
-    with pytest.raises(MessageRejectedError, match=r"no request: it lacks .*CORRELATION_ID, REPLY_TO_CLIENT"):
-        create_reply(message, b"y")
-
-
-def test_a_reply_goes_into_no_batch(producer):
-    reply = ReplyMessage("T", b"x", correlation_id="1", reply_to_client="c")
-
-    for send in (producer.send_batch, producer.send_many):
-        with pytest.raises(MessageRejectedError, match="a reply goes out by send"):
-            send([reply])
 
 
 # with the official Java client

@@ -1,7 +1,5 @@
 """Message trace on a real cluster."""
 
-from dataclasses import replace
-
 import pytest
 
 from rmqtools import Message, Producer, ProducerConfig
@@ -39,14 +37,3 @@ def test_each_message_is_told_of_in_the_trace_topic_under_its_id(local_cluster, 
     assert records[delayed.msg_id].message_type is TraceMessageType.DELAY
     assert all(record.success and record.region_id == "DefaultRegion" for record in records.values())
     assert {m: r.offset_msg_id for m, r in records.items()} == {m: s.offset_msg_id for m, s in sent.items()}
-
-
-def test_a_trace_topic_of_ones_own(local_cluster, client, admin, make_topic):
-    topic, traces = make_topic(), make_topic()
-    config = ProducerConfig(name_server=local_cluster.name_server, group="traced", enable_trace=True)
-    with Producer(replace(config, trace_topic=traces)) as producer:
-        result = producer.send(Message(topic, b"x"))
-
-    wait_until(lambda: read_all(client, admin, traces))
-    (message,) = read_all(client, admin, traces)
-    assert message.keys == result.msg_id

@@ -144,16 +144,6 @@ def test_what_the_local_transaction_leaves_open_is_decided_by_a_check_off_the_lo
     assert thread.startswith("rmqtools-transaction-check")
 
 
-def test_a_checker_that_rolls_back_ends_it(cluster, topic, group, visible):
-    listener = Listener(checks=[says(ROLLBACK)])
-    with TransactionProducer(config_of(cluster, group), listener) as producer:
-        producer.send_message_in_transaction(Message(topic, b"x"))
-        wait_until(lambda: listener.checked)
-        stays(visible, [])
-
-    assert len(listener.checked) == 1
-
-
 PROGRAM = """
 import sys, threading
 from rmqtools import Message, ProducerConfig, TransactionProducer

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from rmqtools import Message, Producer, ProducerConfig, TransactionProducer, create_reply
+from rmqtools import (
+    Message,
+    Producer,
+    ProducerConfig,
+    ReplyMessage,
+    TransactionProducer,
+    create_reply,
+)
 from rmqtools.errors import MessageRejectedError, SendError, SendManyError, UnsupportedError
 from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.messages.properties import parse_properties
@@ -116,9 +123,35 @@ def test_a_priority_that_brokers_would_drop_is_refused(producer, settings, text)
         producer.send(Message("T", b"x", **settings))
 
 
-def test_messages_with_a_priority_cannot_be_a_batch(producer):
-    with pytest.raises(MessageRejectedError, match="priority cannot be in a batch"):
-        producer.send_batch([Message("T", b"x", priority=1)])
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        pytest.param([], "no messages", id="none"),
+        pytest.param(
+            [Message("T", b"x"), Message("U", b"x")], r"one topic, not \['T', 'U'\]", id="two-topics"
+        ),
+        pytest.param([Message("T", b"x", delay_level=1)], "delay cannot be in a batch", id="delay"),
+        pytest.param([Message("T", b"x", priority=1)], "priority cannot be in a batch", id="priority"),
+    ],
+)
+def test_what_cannot_be_a_batch_is_refused(producer, messages, text):
+    with pytest.raises(MessageRejectedError, match=text):
+        producer.send_batch(messages)
+
+
+def test_a_reply_goes_into_no_batch(producer):
+    reply = ReplyMessage("T", b"x", correlation_id="1", reply_to_client="c")
+
+    for send in (producer.send_batch, producer.send_many):
+        with pytest.raises(MessageRejectedError, match="a reply goes out by send"):
+            send([reply])
+
+
+def test_a_message_that_is_no_request_cannot_be_replied_to(cluster):
+    (message,) = cluster.store("T", b"x")
+
+    with pytest.raises(MessageRejectedError, match=r"no request: it lacks .*CORRELATION_ID, REPLY_TO_CLIENT"):
+        create_reply(message, b"y")
 
 
 def test_a_message_in_a_transaction_has_no_priority(cluster):
