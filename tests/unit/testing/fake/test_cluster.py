@@ -16,27 +16,21 @@ from rmqtools import (
     MessageQueue,
     ProducerConfig,
     PullConsumerConfig,
-    QueueRange,
     aio,
 )
 from rmqtools.errors import (
     BrokerError,
     ClientStateError,
-    RemotingConnectError,
     SendError,
     TopicNotFoundError,
 )
-from rmqtools.model.result import Outcome
 from rmqtools.model.running_info import ConsumerRunningInfo, ProcessQueueInfo
-from rmqtools.protocol.wire.command import response
 from rmqtools.testing import (
     NAME_SERVER,
     FakeCluster,
     Reaction,
     RequestCode,
     ResponseCode,
-    encode_stored,
-    stored_message,
 )
 
 SEND = RequestCode.SEND_MESSAGE_V2
@@ -76,19 +70,6 @@ async def test_on_the_callers_loop_it_needs_no_thread() -> None:
         assert set(threading.enumerate()) == threads
 
 
-def test_it_shows_what_was_there_after_it_is_closed() -> None:
-    with FakeCluster() as cluster:
-        cluster.create_topic("T")
-        cluster.store("T", b"one", b"two", tags="t")
-        cluster.commit("g", Q0, 1)
-
-    assert [(one.body, one.tags, one.queue_offset) for one in cluster.messages("T")] == [
-        (b"one", "t", 0),
-        (b"two", "t", 1),
-    ]
-    assert (cluster.committed("g", Q0), cluster.committed("other", Q0)) == (1, None)
-
-
 def test_it_cannot_be_started_twice() -> None:
     with FakeCluster() as cluster, pytest.raises(ClientStateError, match="make another one"):
         asyncio.run(cluster.start())
@@ -118,17 +99,6 @@ async def test_a_fault_strikes_as_often_as_its_budget_says() -> None:
 
         assert (fault.fired(), [request.body for request in fault.requests]) == (2, [b"no", b"no"])
         assert [message.body for message in cluster.messages("T")] == [b"yes"]
-
-
-async def test_a_fault_that_was_removed_strikes_no_more() -> None:
-    async with scene() as (cluster, producer):
-        fault = cluster.fault(code=SEND, times=None, answer=ResponseCode.NO_PERMISSION)
-        with pytest.raises(SendError):
-            await producer.send(Message("T", b"no"))
-        fault.remove()
-        await producer.send(Message("T", b"yes"))
-
-        assert fault.fired() == 1
 
 
 @pytest.mark.parametrize(
@@ -181,79 +151,6 @@ async def test_a_fault_that_lets_requests_pass_leaves_them_to_the_next() -> None
         assert (first.fired(), second.fired()) == (2, 1)
 
 
-@pytest.mark.parametrize(
-    ("answer", "stored"),
-    [
-        pytest.param(Reaction.SILENCE, 0, id="silence"),
-        pytest.param(None, 0, id="none"),
-        pytest.param(Reaction.SWALLOW, 1, id="swallowed"),
-        pytest.param(Reaction.DISCONNECT, 0, id="disconnected"),
-        pytest.param(b"\0\0\0\1garbage", 0, id="garbage"),
-    ],
-)
-async def test_a_fault_leaves_the_outcome_of_a_send_unknown(answer, stored) -> None:
-    async with scene() as (cluster, producer):
-        cluster.fault(code=SEND, answer=answer)
-        with pytest.raises(SendError) as error:
-            await producer.send(Message("T", b"body"))
-
-        assert error.value.attempts[-1].outcome is Outcome.UNKNOWN
-        assert len(cluster.messages("T")) == stored
-
-
-async def test_a_fault_answers_what_a_function_makes_of_the_request() -> None:
-    async with scene() as (cluster, producer):
-        fields = {"msgId": "0" * 32, "queueId": "1", "queueOffset": "77"}
-        cluster.fault(code=SEND, answer=lambda request: response(0, 0, ext_fields=fields, body=request.body))
-
-        assert (await producer.send(Message("T", b"body"))).queue_offset == 77
-
-
-async def test_a_fault_delays_an_answer() -> None:
-    async with scene() as (cluster, producer):
-        cluster.fault(code=SEND, delay=0.05)
-        now = asyncio.get_running_loop().time
-        begin = now()
-        await producer.send(Message("T", b"body"))
-
-        assert now() - begin >= 0.05
-
-
-async def test_a_raw_answer_may_be_given_to_any_request() -> None:
-    async with scene() as (cluster, _):
-        body = encode_stored([stored_message("T", 5), stored_message("T", 6, tags="t")])
-        fields = {"suggestWhichBrokerId": "0", "nextBeginOffset": "7", "minOffset": "5", "maxOffset": "7"}
-        cluster.fault(code=RequestCode.PULL_MESSAGE, answer=response(0, 0, ext_fields=fields, body=body))
-        async with aio.Client(ClientConfig(name_server=cluster.name_server)) as client:
-            read = client.read_messages(QueueRange(Q0, 5, 7))
-            found = [message async for messages in read for message in messages]
-
-        assert [(message.queue_offset, message.tags) for message in found] == [(5, None), (6, "t")]
-
-
-async def test_a_broker_that_was_stopped_takes_no_connection_until_it_is_started_again() -> None:
-    async with scene() as (cluster, producer):
-        addr = cluster.addr("broker-a")
-        cluster.stop("broker-a")
-        with pytest.raises(SendError) as error:
-            await producer.send(Message("T", b"one"))
-        cluster.restart("broker-a")
-        await producer.send(Message("T", b"two"))
-
-        assert isinstance(error.value.__cause__, RemotingConnectError)
-        assert cluster.addr("broker-a") == addr
-        assert [message.body for message in cluster.messages("T")] == [b"two"]
-
-
-async def test_a_broker_that_the_name_server_misses_is_in_no_route() -> None:
-    async with scene(brokers=("broker-a", "broker-b")) as (cluster, _):
-        cluster.stop("broker-b", in_route=False)
-        async with aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-            route = await admin.fetch_route("T")
-
-        assert [broker.broker_name for broker in route.broker_datas] == ["broker-a"]
-
-
 async def test_a_queue_that_lost_its_end_behind_expired_messages_begins_there() -> None:
     async with FakeCluster() as cluster, aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin:
         cluster.create_topic("T")
@@ -300,31 +197,10 @@ async def test_a_broker_that_is_full_takes_no_messages() -> None:
             await producer.send(Message("T", b"more"))
 
 
-async def test_a_slave_has_an_address_of_its_own_in_the_route() -> None:
-    async with scene(slaves=1) as (cluster, _):
-        async with aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-            (broker,) = (await admin.fetch_route("T")).broker_datas
-
-        addrs = {number: cluster.addr(name) for number, name in enumerate(("broker-a", "broker-a/1"))}
-        assert broker.broker_addrs == addrs
-        assert addrs[0] != addrs[1]
-
-
 async def test_a_topic_that_may_not_be_made_is_not_there() -> None:
     async with scene(auto_create_topics=False) as (_, producer):
         with pytest.raises(TopicNotFoundError):
             await producer.send(Message("new", b"body"))
-
-
-async def test_errors_of_a_broker_have_its_code() -> None:
-    async with scene() as (cluster, _):
-        cluster.fault(code=RequestCode.GET_MAX_OFFSET, answer=ResponseCode.SYSTEM_ERROR, times=None)
-        config = ClientConfig(name_server=cluster.name_server, request_timeout=0.2)
-        async with aio.Admin(config) as admin:
-            with pytest.raises(BrokerError) as error:
-                await admin.max_offset(Q0)
-
-        assert error.value.code == ResponseCode.SYSTEM_ERROR
 
 
 def test_members_that_do_nothing_come_and_go() -> None:
@@ -348,14 +224,6 @@ def test_a_member_that_does_nothing_answers_operators_with_its_report() -> None:
             admin.fetch_running_info("g", "silent")
 
 
-def test_messages_may_be_stored_before_it_is_started() -> None:
-    cluster = FakeCluster()
-    cluster.create_topic("T")
-    cluster.store("T", b"early")
-    with cluster:
-        assert [message.body for message in cluster.messages("T")] == [b"early"]
-
-
 async def test_a_condition_is_refused_as_by_a_broker_with_its_defaults() -> None:
     async with scene() as (cluster, _):
         config = PullConsumerConfig(name_server=cluster.name_server, group="g")
@@ -364,12 +232,3 @@ async def test_a_condition_is_refused_as_by_a_broker_with_its_defaults() -> None
         with pytest.raises(BrokerError, match="filter message by SQL92"):
             await consumer.start()
         await consumer.close()
-
-
-async def test_a_route_may_name_an_address_that_is_none() -> None:
-    async with scene() as (cluster, _):
-        cluster.announce("broker-a", "a..b:10911")
-        async with aio.Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-            (broker,) = (await admin.fetch_route("T")).broker_datas
-
-        assert broker.broker_addrs == {0: "a..b:10911"}

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from rmqtools.protocol.wire.command import RemotingCommand, encode_command, response
+from rmqtools.protocol.wire.command import response
 from rmqtools.testing.fake.server import Server
 
 
@@ -42,12 +42,6 @@ def test_a_connection_that_is_just_being_accepted_ends_with_the_server(iteration
     with asyncio.run(connected()) as client, contextlib.suppress(ConnectionResetError):
         client.settimeout(60)
         assert client.recv(1) == b""
-
-
-async def test_a_oneway_request_gets_no_answer() -> None:
-    async with Server(lambda *_: response(0, 0)).serving() as server:
-        assert await ask(server, encode_command(RemotingCommand(1, flag=2))) == b""
-        assert await ask(server, encode_command(RemotingCommand(1))) != b""
 
 
 async def test_after_it_is_closed_nobody_connects() -> None:
