@@ -1,4 +1,4 @@
-"""Messages and contexts as a listener gets them, and stores of every kind."""
+"""Messages and contexts as a listener gets them, stores of every kind, and a listener with effects."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from rmqtools import ConsumeContext, MessageExt, MessageQueue
 from rmqtools.once import KeyStore, MemoryStore, RedisStore, SqlStore
 from rmqtools.testing import stored_message
+
+EFFECTS = sa.Table("effects", sa.MetaData(), sa.Column("body", sa.LargeBinary))
 
 
 def message(number: int, *, unique: str | None = None, **properties: str) -> MessageExt:
@@ -32,6 +34,16 @@ def savepoint_engine(path: Path) -> sa.Engine:
     sa.event.listen(engine, "connect", lambda connection, _: setattr(connection, "isolation_level", None))
     sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
     return engine
+
+
+def book(messages: list[MessageExt], context: ConsumeContext | None, connection: sa.Connection) -> None:
+    """A listener whose effects are in the database."""
+    connection.execute(sa.insert(EFFECTS), [{"body": each.body} for each in messages])
+
+
+def effects(engine: sa.Engine) -> list[bytes]:
+    with engine.connect() as connection:
+        return list(connection.scalars(sa.select(EFFECTS.c.body)))
 
 
 @contextmanager

@@ -4,17 +4,10 @@ import os
 
 import fakeredis
 import pytest
-import sqlalchemy as sa
 
 from rmqtools.once import RedisStore, SqlStore, deduplicate
 from tests.support.forked import in_child
-from tests.unit.once.listening import context, message, sqlite_engine
-
-EFFECTS = sa.Table("effects", sa.MetaData(), sa.Column("body", sa.LargeBinary))
-
-
-def book(messages, context, connection):
-    connection.execute(sa.insert(EFFECTS), [{"body": each.body} for each in messages])
+from tests.unit.once.listening import EFFECTS, book, context, effects, message, sqlite_engine
 
 
 def book_and_die(messages, context, connection):
@@ -36,25 +29,21 @@ def test_with_sql_an_effect_is_there_once_whether_the_kill_came_before_or_after_
     SqlStore(engine, group="g").create_table()
     engine.dispose()
 
-    def effects():
-        with engine.connect() as connection:
-            return list(connection.scalars(sa.select(EFFECTS.c.body)))
-
     assert in_child(killed) == ""
-    assert effects() == left
+    assert effects(engine) == left
     deduplicate(SqlStore(engine, group="g"), book)([message(1)], context())
-    assert effects() == [b"1"]
+    assert effects(engine) == [b"1"]
     engine.dispose()
 
 
 def test_with_redis_a_kill_between_effect_and_key_gives_the_effect_twice_after_the_lease():
-    redis, effects = fakeredis.FakeRedis(), list[bytes]()
+    redis, done = fakeredis.FakeRedis(), list[bytes]()
     killed, next_one = (RedisStore(redis, group="g", prefix="p", lease=60) for _ in range(2))
-    listener = deduplicate(next_one, lambda messages, _: effects.extend(each.body for each in messages))
+    listener = deduplicate(next_one, lambda messages, _: done.extend(each.body for each in messages))
     claimed = []
 
     def never_ends(messages, context):
-        effects.extend(each.body for each in messages)
+        done.extend(each.body for each in messages)
         claimed.extend(redis.keys())
         raise SystemExit  # and what it does after that is undone below, as a kill would not do it
 
@@ -63,9 +52,9 @@ def test_with_redis_a_kill_between_effect_and_key_gives_the_effect_twice_after_t
     redis.set(claimed[0], b"killed", px=60_000)  # the claim of a member that could not release it
 
     listener([message(1)], waits := context())
-    assert (effects, waits.ack_index) == ([b"1"], -1)
+    assert (done, waits.ack_index) == ([b"1"], -1)
     redis.pexpire(claimed[0], 0)  # the lease is over
     listener([message(1)], context())
     listener([message(1)], context())
 
-    assert effects == [b"1", b"1"]
+    assert done == [b"1", b"1"]

@@ -47,11 +47,3 @@ def test_a_failed_listener_does_not_free_a_key_that_another_member_has_claimed_s
         redis.set("p:g:a", "another")  # the lease ended, and another member came
 
     assert redis.get("p:g:a") == b"another"
-
-
-def test_a_failed_listener_frees_its_keys_at_once(redis):
-    store = RedisStore(redis, group="g", prefix="p")
-    with store.claim(["a"], 60):
-        pass
-
-    assert redis.keys() == []

@@ -8,9 +8,7 @@ import sqlalchemy as sa
 import rmqtools.once
 from rmqtools import ConsumeConcurrentlyStatus
 from rmqtools.once import SqlStore, deduplicate
-from tests.unit.once.listening import context, message, sqlite_engine
-
-EFFECTS = sa.Table("effects", sa.MetaData(), sa.Column("body", sa.LargeBinary))
+from tests.unit.once.listening import EFFECTS, book, context, effects, message, sqlite_engine
 
 
 @pytest.fixture
@@ -26,15 +24,6 @@ def store(engine, clock):
     store = SqlStore(engine, group="billing", clock=clock)
     store.create_table()
     return store
-
-
-def effects(engine):
-    with engine.connect() as connection:
-        return list(connection.scalars(sa.select(EFFECTS.c.body)))
-
-
-def book(messages, context, connection):
-    connection.execute(sa.insert(EFFECTS), [{"body": each.body} for each in messages])
 
 
 def test_effects_are_committed_with_the_keys(engine, store):
