@@ -1,6 +1,5 @@
 import asyncio
 import gc
-import os
 import sys
 import threading
 import warnings
@@ -36,14 +35,6 @@ def test_threads_that_start_it_at_the_same_time_get_the_same_loop():
         thread.join()
 
     assert len(seen) == 1
-
-
-def test_an_error_of_the_coroutine_reaches_the_caller():
-    async def fail() -> None:
-        raise ValueError("seven")
-
-    with pytest.raises(ValueError, match="seven"):
-        Bridge().run(fail)
 
 
 def test_a_blocking_call_on_the_loop_thread_raises_instead_of_waiting_for_itself():
@@ -237,20 +228,6 @@ def test_an_error_keeps_nothing_alive_that_its_caller_had():
         assert call()() is None
     finally:
         gc.enable()
-
-
-def test_a_bridge_of_the_parent_refuses_to_work_in_a_forked_child():
-    bridge = Bridge()
-    bridge.run(where)
-
-    def use_inherited() -> str:
-        try:
-            bridge.run(where)
-        except ClientStateError as error:
-            return str(error)
-        return "worked"
-
-    assert f"made in process {os.getpid()}" in in_child(use_inherited)
 
 
 def test_a_new_bridge_in_a_forked_child_has_a_loop_of_its_own():
