@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,24 +29,3 @@ def test_parsing_gives_what_was_formatted(properties):
 @given(st.text(st.sampled_from("ab\x01\x02"), max_size=20))
 def test_any_text_is_read_as_java_reads_it(text):
     assert parse_properties(text) == java_parse(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "properties"),
-    [
-        ("a\x01b\x01c\x02", {"a": "b\x01c"}),
-        ("a\x01b", {"a": "b"}),
-        ("a\x01\x02b\x01c\x02", {"b": "c"}),
-        ("\x01v\x02", {}),
-        (None, {}),
-    ],
-)
-def test_odd_texts(text, properties):
-    assert parse_properties(text) == properties
-
-
-def test_an_empty_value_is_written_but_lost_on_reading():
-    text = format_properties({"a": "", "b": "c"})
-
-    assert text == "a\x01\x02b\x01c\x02"
-    assert parse_properties(text) == {"b": "c"}

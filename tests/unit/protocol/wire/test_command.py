@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rmqtools.errors import ProtocolError
-from rmqtools.model.codes import LanguageCode, RequestCode, ResponseCode, SerializeType
+from rmqtools.model.codes import LanguageCode, RequestCode, SerializeType
 from rmqtools.protocol.headers.offset import GetMaxOffsetRequestHeader
 from rmqtools.protocol.wire.command import (
     MAX_FIELDS,
@@ -179,16 +179,6 @@ def test_a_header_with_thousands_of_fields_is_refused(frame):
         decode_command(frame)
 
 
-@pytest.mark.parametrize(
-    ("flag", "is_response", "is_oneway"),
-    [(1, True, False), (2, False, True), (3, True, True), (0, False, False)],
-)
-def test_the_flag_says_response_and_oneway(flag, is_response, is_oneway):
-    command = RemotingCommand(0, flag=flag)
-
-    assert (command.is_response, command.is_oneway) == (is_response, is_oneway)
-
-
 def test_a_request_carries_its_header_and_who_asks():
     command = request(GetMaxOffsetRequestHeader(topic="T", queue_id=3), opaque=7)
 
@@ -196,9 +186,3 @@ def test_a_request_carries_its_header_and_who_asks():
     assert command.ext_fields == {"topic": "T", "queueId": "3", "committed": "true"}
     assert (command.opaque, command.language, command.version) == (7, LanguageCode.PYTHON, 513)
     assert not command.is_response
-
-
-def test_a_response_carries_the_opaque_it_answers():
-    command = response(ResponseCode.SYSTEM_ERROR, 7, "why")
-
-    assert (command.code, command.opaque, command.remark, command.is_response) == (1, 7, "why", True)
