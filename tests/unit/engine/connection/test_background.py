@@ -2,11 +2,7 @@ import asyncio
 
 import pytest
 
-from rmqtools.engine.connection.background import Background, Closing, run_steps
-
-
-async def _fails() -> None:
-    raise ZeroDivisionError
+from rmqtools.engine.connection.background import Background
 
 
 async def test_a_loop_that_fails_is_logged_and_runs_again(caplog):
@@ -71,34 +67,3 @@ async def test_join_waits_for_tasks_that_tasks_have_begun():
     owner.spawn("first", first())
     await owner.join()
     assert ended == ["second"]
-
-
-async def test_every_step_runs_whatever_the_others_raise(caplog):
-    done: list[str] = []
-
-    async def step() -> None:
-        done.append("step")
-
-    await run_steps("client", _fails, step)
-    assert done == ["step"]
-    assert "closing_step_failed" in caplog.text
-
-
-async def test_a_caller_that_is_cancelled_does_not_end_a_shutdown_and_the_next_waits_for_its_end():
-    gate, done = asyncio.Event(), list[str]()
-
-    async def step() -> None:
-        await gate.wait()
-        done.append("step")
-
-    closing = Closing("client", step)
-    first = asyncio.ensure_future(closing.wait())
-    await asyncio.sleep(0)
-    first.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await first
-    assert done == []
-    gate.set()
-    for _ in range(2):
-        await closing.wait()
-        assert done == ["step"]

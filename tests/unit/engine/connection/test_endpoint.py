@@ -2,11 +2,10 @@ import pickle
 
 import pytest
 
-from rmqtools.engine.connection.endpoint import Endpoint, check_version
+from rmqtools.engine.connection.endpoint import Endpoint
 from rmqtools.errors import BrokerError, UnsupportedError
 from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.policy.endpoint.features import DELAYS, PINS, SENDING
-from rmqtools.policy.endpoint.versions import parse_version
+from rmqtools.policy.endpoint.features import PINS
 from tests.support.behind_proxy import PROXY_FIELDS
 
 ADDR = "10.0.0.1:8080"
@@ -16,27 +15,6 @@ def proxied() -> Endpoint:
     endpoint = Endpoint()
     endpoint.note_route_answer(ADDR, PROXY_FIELDS)
     return endpoint
-
-
-def test_a_proxy_is_known_by_the_fields_of_its_answers_about_routes():
-    endpoint = Endpoint()
-    endpoint.note_route_answer(ADDR, {})
-    before = endpoint.is_proxy
-    endpoint.note_route_answer(ADDR, PROXY_FIELDS)
-
-    assert (before, endpoint.is_proxy) == (False, True)
-
-
-def test_what_a_proxy_does_not_serve_is_refused_with_the_remedy():
-    with pytest.raises(
-        UnsupportedError, match=rf"the pins of a group: not served by the proxy at {ADDR}; .*ByIp"
-    ):
-        proxied().require(PINS)
-
-
-def test_what_a_proxy_serves_passes_and_name_servers_let_everything_pass():
-    proxied().require(SENDING)
-    Endpoint().require(PINS)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +36,6 @@ def test_what_a_proxy_serves_passes_and_name_servers_let_everything_pass():
 )
 def test_a_request_that_is_not_served_is_named_with_the_remedy(code, text):
     assert text in str(Endpoint().not_served(code, "request type not supported", ADDR))
-
-
-def test_a_broker_that_is_too_old_is_named_with_its_version():
-    with pytest.raises(
-        UnsupportedError, match=rf"since 5\.0\.0, and broker-a at {ADDR} is 4\.9\.7; use delay_level"
-    ):
-        check_version(DELAYS, parse_version("4.9.7"), broker_name="broker-a", addr=ADDR)
 
 
 def test_the_error_is_a_broker_error_and_survives_pickling():

@@ -6,7 +6,6 @@ import gc
 import pytest
 
 from rmqtools.engine.connection.single_flight import SharedWork
-from rmqtools.errors import ClientStateError
 
 
 class Work:
@@ -31,26 +30,6 @@ class Work:
         return task
 
 
-async def test_it_is_done_once_for_all_and_again_for_who_comes_later():
-    work = Work()
-    both = await work.caller(), await work.caller()
-    work.gate.set()
-    assert [*await asyncio.gather(*both)] == ["done", "done"]
-    assert work.begun == 1
-    with pytest.raises(OSError, match="the second fails"):
-        await (await work.caller())
-
-
-async def test_who_gives_up_does_not_end_it_for_others():
-    work = Work()
-    left, waiting = await work.caller(), await work.caller()
-    left.cancel()
-    work.gate.set()
-    assert await waiting == "done"
-    with pytest.raises(asyncio.CancelledError):
-        await left
-
-
 async def test_a_failure_after_all_have_given_up_is_not_complained_about():
     work, complaints = Work(), list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
@@ -64,17 +43,6 @@ async def test_a_failure_after_all_have_given_up_is_not_complained_about():
     del left
     gc.collect()
     assert complaints == []
-
-
-async def test_closing_ends_it_and_nothing_is_begun_any_more():
-    work = Work()
-    waiting = await work.caller()
-    await work.shared.close()
-    with pytest.raises(ClientStateError, match="closed meanwhile"):
-        await waiting
-    with pytest.raises(ClientStateError, match="is closed"):
-        await (await work.caller())
-    await work.shared.close()
 
 
 async def test_who_is_cancelled_while_it_is_closed_stays_cancelled():

@@ -201,15 +201,6 @@ async def test_waiting_takes_from_the_time_of_the_send(linger):
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_where_waiting_is_not_wanted_a_send_above_the_bound_fails_at_once(linger):
-    async with bounded(linger, back_pressure_waits=False) as (producer, cluster):
-        slow(cluster, 0.05, times=None)
-        results = await asyncio.gather(*send_all(producer, plain(BOUND + 2)), return_exceptions=True)
-
-        assert [type(each) is BackPressureError for each in results] == [False] * BOUND + [True] * 2
-        assert (await producer.send(Message("T", b"next"))).queue.topic == "T"
-
-
 async def test_room_is_given_back_by_answers_errors_timeouts_and_cancelled_calls(linger):
     async with bounded(linger) as (producer, cluster):
         await producer.send(Message("T", b"stored"))
