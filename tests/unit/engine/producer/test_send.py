@@ -197,21 +197,6 @@ async def test_a_send_without_a_name_server_says_which_one_and_why(caplog):
     assert caplog.text.count("name_server_failed") == 1  # not with every try
 
 
-async def test_look_ups_at_the_same_time_all_find_the_name_server_that_is_alive():
-    cluster = ScriptedCluster({"a": stored})
-
-    async with cluster.serving(), ScriptedPeer().serving() as silent_server:
-        for both in (
-            f"{silent_server.addr};{cluster.name_server}",
-            f"{cluster.name_server};{silent_server.addr}",
-        ):
-            config = ProducerConfig(name_server=both, group="g", request_timeout=0.6, send_timeout=5.0)
-            async with Producer(config) as producer:
-                topics = [Message(f"T{number}", b"x") for number in range(6)]
-                results = await asyncio.gather(*(producer.send(message) for message in topics))
-                assert len(results) == 6
-
-
 async def test_an_answer_that_cannot_be_read_is_no_proof_of_anything():
     def two_ids(request: RemotingCommand) -> RemotingCommand:
         answer = stored(request)

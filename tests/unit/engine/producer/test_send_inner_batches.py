@@ -3,7 +3,7 @@
 import pytest
 
 from rmqtools import Message, Producer, ProducerConfig
-from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.messages.properties import parse_properties
 from rmqtools.testing import FakeCluster
 from tests.support.batch_topics import BATCH_CONFIG, NORMAL_CONFIG
@@ -16,10 +16,6 @@ ASKED, SENT = RequestCode.GET_TOPIC_CONFIG, RequestCode.SEND_BATCH_MESSAGE
     [
         pytest.param(BATCH_CONFIG, {"inner_batches": True}, True, 1, id="holds-batches"),
         pytest.param(NORMAL_CONFIG, {"inner_batches": True}, False, 1, id="other-type"),
-        pytest.param(
-            ResponseCode.REQUEST_CODE_NOT_SUPPORTED, {"inner_batches": True}, False, 1, id="old-broker"
-        ),
-        pytest.param(ResponseCode.NO_PERMISSION, {"inner_batches": True}, False, 1, id="no-permission"),
         pytest.param(BATCH_CONFIG, {}, False, 0, id="without-the-setting"),
     ],
 )
