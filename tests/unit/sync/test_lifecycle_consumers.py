@@ -1,16 +1,16 @@
 """Blocking consumers whose start or close is interrupted, and listeners that close their consumer."""
 
-import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 
 import pytest
 
 from rmqtools import ConsumeFromWhere, PullConsumer, PushConsumer, PushConsumerConfig
 from rmqtools.model.codes import RequestCode
 from rmqtools.sync.loop import Bridge
+from tests.support.interrupts import interrupted_when
 from tests.unit.engine.consumer.pull_scene import TOPIC, BrokerSet, config
 
 MEMBERS, STORE = RequestCode.GET_CONSUMER_LIST_BY_GROUP, RequestCode.UPDATE_CONSUMER_OFFSET
@@ -24,21 +24,11 @@ def brokers() -> Iterator[BrokerSet]:
     bridge.run(stack.aclose)
 
 
-@contextmanager
-def interrupted(seconds: float) -> Iterator[None]:
-    """Ctrl-C after some time, and not a second one."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+def in_a_moment() -> threading.Event:
+    """Return an event that is set while the call after this one waits."""
+    event = threading.Event()
+    threading.Timer(0.3, event.set).start()
+    return event
 
 
 def consumer_of(brokers: BrokerSet) -> PullConsumer:
@@ -51,7 +41,7 @@ def consumer_of(brokers: BrokerSet) -> PullConsumer:
 def test_a_start_that_is_interrupted_leaves_the_group_before_it_raises(brokers):
     brokers.silence(MEMBERS)
     consumer = consumer_of(brokers)
-    with interrupted(0.3):
+    with interrupted_when(in_a_moment()), pytest.raises(KeyboardInterrupt):
         consumer.start()
 
     assert brokers.left == 1
@@ -64,7 +54,7 @@ def test_a_close_that_is_interrupted_is_finished_by_the_next(brokers):
     consumer.start()
     assert len(consumer.poll(5, 10)) == 10
     brokers.silence(STORE)
-    with interrupted(0.3):
+    with interrupted_when(in_a_moment()), pytest.raises(KeyboardInterrupt):
         consumer.close()
     assert brokers.left == 0
     consumer.close()

@@ -12,38 +12,16 @@ from rmqtools.errors import ClientStateError
 from rmqtools.sync.loop import Bridge
 
 SCENE = """
-import asyncio, contextlib, gc, json, sys, threading
+import asyncio, contextlib, gc, sys, threading
 from rmqtools import Client, ClientConfig, MessageQueue, QueueRange
-from rmqtools.model.codes import RequestCode
-from rmqtools.protocol.wire.command import response
-from tests.support.scripted_peer import ScriptedPeer
+from rmqtools.testing import FakeCluster, RequestCode
 
-class Scene:
-    addr = ""
-    pulled = threading.Event()
-
-    def route(self, command):
-        if command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
-            numbers = {"readQueueNums": 1, "writeQueueNums": 1, "perm": 6, "topicSysFlag": 0}
-            brokers = [{"brokerName": "a", "cluster": "C", "brokerAddrs": {"0": self.addr}}]
-            return response(0, 0, body=json.dumps(
-                {"brokerDatas": brokers, "queueDatas": [{"brokerName": "a"} | numbers]}).encode())
-        if command.code == RequestCode.PULL_MESSAGE:
-            self.pulled.set()
-            return None
-        return response(0, 0, ext_fields={"offset": "100"})
-
-    def serve(self, ready):
-        async def serving():
-            async with ScriptedPeer(self.route).serving() as peer:
-                self.addr = peer.addr
-                ready.set()
-                await asyncio.Event().wait()
-        asyncio.run(serving())
-
-scene, ready = Scene(), threading.Event()
-threading.Thread(target=scene.serve, args=(ready,), daemon=True).start()
-ready.wait()
+pulled = threading.Event()
+cluster = FakeCluster()
+cluster.create_topic("T", queues=1)
+cluster.store("T", *[b"x"] * 100)
+cluster.fault(code=RequestCode.PULL_MESSAGE, times=None, answer=lambda request: pulled.set())
+cluster.__enter__()
 
 async def numbers():
     number = 0
@@ -60,7 +38,7 @@ async def one_then_nothing():
     yield 0
     await asyncio.Event().wait()
 
-client = Client(ClientConfig(name_server=scene.addr))
+client = Client(ClientConfig(name_server=cluster.name_server))
 client.start()
 """
 
@@ -88,10 +66,10 @@ PROGRAMS = {
 
         walking = walk()
         next(walking)
-        reading = client.read_messages(QueueRange(MessageQueue("T", "a", 0), 0, 100))
+        reading = client.read_messages(QueueRange(MessageQueue("T", "broker-a", 0), 0, 100))
         threading.excepthook = lambda args: None
         threading.Thread(target=list, args=(reading,), daemon=True).start()
-        scene.pulled.wait()
+        pulled.wait()
         client.run(asyncio.sleep(0.05))
         client.close()
         """,
