@@ -7,12 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqtools.errors import ProtocolError
-from rmqtools.model import group
-from rmqtools.model.group import ConsumerData, MessageModel, QueryAssignmentRequestBody, SubscriptionData
-from rmqtools.model.queue import MessageQueue
+from rmqtools.model.group import QueryAssignmentRequestBody
 from rmqtools.model.route import BrokerData, ClusterInfo, QueueData, TopicQueueMapping, TopicRouteData
 from rmqtools.protocol.wire import bodies
-from rmqtools.protocol.wire.bodies import format_body, parse_body
+from rmqtools.protocol.wire.bodies import format_body
 
 ROUTE = TopicRouteData(
     queue_datas=(QueueData("broker-a", 4, 5, 6),),
@@ -22,7 +20,6 @@ ROUTE = TopicRouteData(
         "broker-a": TopicQueueMapping("T", "broker-a", "__global__", 2, 3, curr_id_map={0: 1})
     },
 )
-QUEUE = MessageQueue("T", "broker-a", 0)
 PARSERS = [
     getattr(bodies, name) for name in bodies.__all__ if name.startswith("parse_") and name != "parse_body"
 ]
@@ -73,54 +70,9 @@ def test_what_does_not_fit_is_named(data, words):
         bodies.parse_topic_route(data)
 
 
-def test_topic_list_kv_table_and_consumer_list_are_plain():
-    assert bodies.parse_topic_list(b'{"topicList":["a","T"]}') == ("a", "T")
-    assert bodies.parse_kv_table(b'{"table":{"k":"v"}}') == {"k": "v"}
-    assert bodies.parse_consumer_list(b'{"consumerIdList":["c2","c1"]}') == ("c2", "c1")
-
-
-def test_queues_as_keys_are_queues():
-    table = group.TopicStatsTable(offset_table={QUEUE: group.TopicOffset(min_offset=1, max_offset=9)})
-    stats = group.ConsumeStats(offset_table={QUEUE: group.OffsetWrapper(broker_offset=9, consumer_offset=4)})
-    reset = group.ResetOffsetBody(offset_table={QUEUE: 5})
-
-    assert bodies.parse_topic_stats(format_body(table)) == table
-    assert bodies.parse_consume_stats(format_body(stats)) == stats
-    assert bodies.parse_reset_offset(format_body(reset)) == reset
-
-
 def test_a_key_that_is_no_queue_is_refused():
     with pytest.raises(ProtocolError, match="MessageQueue"):
         bodies.parse_topic_stats(b'{"offsetTable":{7:{"minOffset":1,"maxOffset":9}}}')
-
-
-def test_a_heartbeat_names_client_and_groups():
-    subscription = SubscriptionData(topic="T", sub_string="a || b", tags_set=("a", "b"), code_set=(97, 98))
-    consumer = ConsumerData(
-        group_name="cg", message_model=MessageModel.BROADCASTING, subscription_data_set=(subscription,)
-    )
-
-    data = bodies.format_heartbeat("c@1", ["pg"], [consumer])
-
-    assert parse_body(group.HeartbeatData, data) == group.HeartbeatData(
-        client_id="c@1",
-        producer_data_set=(group.ProducerData(group_name="pg"),),
-        consumer_data_set=(consumer,),
-    )
-    assert json.loads(data)["consumerDataSet"][0]["messageModel"] == "BROADCASTING"
-
-
-def test_locks_name_group_client_and_queues():
-    data = bodies.format_lock("g", "c", [QUEUE])
-
-    assert data == bodies.format_unlock("g", "c", [QUEUE])
-    assert json.loads(data) == {
-        "clientId": "c",
-        "consumerGroup": "g",
-        "mqSet": [{"brokerName": "broker-a", "queueId": 0, "topic": "T"}],
-        "onlyThisBroker": False,
-    }
-    assert bodies.parse_locked_queues(data.replace(b"mqSet", b"lockOKMQSet")) == (QUEUE,)
 
 
 def test_an_assignment_may_be_unknown_empty_or_without_queue():
