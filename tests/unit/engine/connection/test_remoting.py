@@ -114,15 +114,6 @@ async def test_an_address_that_refused_twice_is_tried_again_only_after_a_pause(c
         assert peer.accepted == 1
 
 
-async def test_a_broken_connection_is_replaced():
-    peer = ScriptedPeer(echo)
-    async with asking(peer) as client:
-        connection = await client.connect(peer.addr)
-        peer.disconnect()
-        await until(lambda: not connection.is_open)
-        assert (await client.invoke(peer.addr, ASK)).code == ResponseCode.SUCCESS
-
-
 async def test_a_no_is_an_error_with_code_remark_and_address():
     peer = ScriptedPeer(lambda _: response(17, 0, remark="no such topic"))
     async with asking(peer) as client:
@@ -180,15 +171,6 @@ async def test_each_request_of_a_broker_is_answered(handlers, code, remark):
     (answer,) = [request for request in peer.requests if request.is_response]
     assert (answer.opaque, answer.code) == (77, code)
     assert answer.remark == remark.format(addr=peer.addr)
-
-
-async def test_requests_are_signed_where_there_are_credentials():
-    peer = ScriptedPeer(echo)
-    async with asking(peer, access_key="alice", secret_key="secret-0001") as client:
-        await client.invoke(peer.addr, ASK)
-
-    assert peer.requests[0].ext_fields["AccessKey"] == "alice"
-    assert peer.requests[0].ext_fields["Signature"]
 
 
 async def test_a_peer_that_takes_no_bytes_is_told_from_one_that_does_not_answer_and_delays_no_closing():

@@ -8,7 +8,6 @@ import asyncio
 import pytest
 
 from rmqtools import Message, ProducerConfig, aio
-from rmqtools.errors import SendError
 from rmqtools.model.codes import RequestCode
 from tests.support.scripted_cluster import ScriptedCluster, stored
 from tests.unit.engine.connection.test_opening import failure
@@ -30,21 +29,6 @@ async def test_a_producer_reaches_a_broker_whose_advertised_address_leads_nowher
         async with aio.Producer(config) as producer:
             result = await producer.send(Message("Orders", b"found"))
         assert (result.queue.broker_name, result.queue_offset) == ("broker-a", 5)
-
-
-@pytest.mark.parametrize(
-    ("addr", "text"),
-    [
-        pytest.param(f"{NOWHERE}:10911", rf"{NOWHERE}:10911.*set broker_address_map", id="nobody-listens"),
-        pytest.param("a..b:10911", r"cannot connect to a\.\.b:10911", id="impossible-name"),
-    ],
-)
-async def test_a_send_that_reaches_no_broker_names_the_address_and_the_option(addr, text):
-    async with ScriptedCluster({"broker-a": stored}).serving() as cluster:
-        cluster.announce("broker-a", addr)
-        async with aio.Producer(ProducerConfig(name_server=cluster.name_server, group="g")) as producer:
-            with pytest.raises(SendError, match=text):
-                await producer.send(Message("Orders", b"lost"))
 
 
 @pytest.mark.parametrize(

@@ -41,16 +41,6 @@ BATCH = RequestCode.SEND_BATCH_MESSAGE
 PULL = RequestCode.PULL_MESSAGE
 
 
-async def test_messages_are_appended_in_order_with_their_positions():
-    async with scene() as (cluster, producer), appender(producer) as writer:
-        await append(writer, 0, 1, 5)
-        await append(writer, 6)
-
-        assert writer.last_position == 6
-        assert stored(cluster) == [0, 1, 5, 6]
-        assert [message.body for message in cluster.messages(TOPIC, QUEUE)] == [b"0", b"1", b"5", b"6"]
-
-
 async def test_a_dead_writer_without_a_hint_is_found_behind_foreign_messages():
     async with scene() as (cluster, producer):
         writer = appender(producer)

@@ -13,7 +13,6 @@ from rmqtools.engine.connection import client
 from rmqtools.engine.producer import check_back, transaction
 from rmqtools.errors import ConfigError, MessageRejectedError, UnknownOutcomeError
 from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.protocol.messages.properties import parse_properties
 from tests.support.scripted_cluster import says as answers
 from tests.support.scripted_cluster import silent, stored
 from tests.support.scripted_transactions import TransactionBroker, until
@@ -64,16 +63,6 @@ async def send_one(listener: Listener, broker: TransactionBroker | None = None, 
         result = await producer.send_message_in_transaction(MESSAGE)
         await broker.arrived(END)
     return result, broker.requests(END)
-
-
-async def test_the_half_message_says_that_it_is_one_and_whom_to_ask():
-    broker = TransactionBroker()
-    await send_one(Listener(), broker)
-
-    (sent,) = broker.requests(RequestCode.SEND_MESSAGE_V2)
-    properties = parse_properties(sent.ext_fields["i"])
-    assert (properties["TRAN_MSG"], properties["PGROUP"], properties["TAGS"]) == ("true", "g", "t")
-    assert int(sent.ext_fields["f"] or "") & 12 == 4
 
 
 @pytest.mark.parametrize(("state", "bits"), [(COMMIT, "8"), (ROLLBACK, "12"), (UNKNOWN, "0")])
