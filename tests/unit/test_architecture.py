@@ -111,6 +111,7 @@ UNMIRRORED = {  # a test file with a path of its own, and why
     "tests/unit/test_mistakes.py": "it is about what users call, of all packages",
     "tests/unit/cli/test_commands.py": "it runs the commands of all files",
     "tests/unit/cli/test_hostile_text.py": "it runs the commands of all files",
+    "tests/unit/cli/test_refusals.py": "it runs the commands of all files",
     "tests/unit/cluster/test_no_ha.py": "it is about a folder of Java classes",
     "tests/unit/contract/test_vectors.py": "it runs the adapters of tests/contract",
     "tests/unit/support/test_docker_layout.py": "it is about tests/support",
