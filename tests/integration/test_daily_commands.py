@@ -7,6 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from rmqtools import (
+    Admin,
+    ClientConfig,
     ConsumeConcurrentlyStatus,
     ConsumeFromWhere,
     LocalTransactionState,
@@ -26,15 +28,19 @@ pytestmark = pytest.mark.broker
 RETENTION = "72 hours"
 
 
-@pytest.fixture
-def run(local_cluster):
+def commands_of(cluster):
     def run(*arguments, stdin=None, code=0):
-        runner = CliRunner(env={"NAMESRV_ADDR": local_cluster.name_server})
+        runner = CliRunner(env={"NAMESRV_ADDR": cluster.name_server})
         result = runner.invoke(app, [*map(str, arguments)], input=stdin, catch_exceptions=False)
         assert code in (None, result.exit_code), result.output
         return result.stdout
 
     return run
+
+
+@pytest.fixture
+def run(local_cluster):
+    return commands_of(local_cluster)
 
 
 @pytest.fixture
@@ -153,7 +159,8 @@ def test_a_message_that_failed_is_shown_where_it_waits(run, topic, local_cluster
     assert group in run(*get[:-1])
 
 
-def test_brokers_have_numbers_settings_and_are_healthy(run):
+def test_brokers_have_numbers_settings_and_are_healthy(own_cluster):
+    run = commands_of(own_cluster)
     rows = json.loads(run("broker", "status", "--json"))
     config = ("broker", "config", "broker-a")
     before = json.loads(run(*config, "--match", "defaultQueryMaxNum", "--json"))["defaultQueryMaxNum"]
@@ -167,17 +174,16 @@ def test_brokers_have_numbers_settings_and_are_healthy(run):
     assert run("health") == "healthy: 2 brokers, 2 masters\n"
 
 
-def test_a_broker_is_drained_and_takes_messages_again(run, admin, topic):
+def test_a_broker_is_drained_and_takes_messages_again(own_cluster, topic):
+    run = commands_of(own_cluster)
     run("topic", "create", topic, "--queues", 1)
-    try:
-        drain = ("broker", "drain", "broker-b", "--yes", "--interval", 1, "--timeout", PATIENCE)
-        drained = run(*drain, code=None)  # 1: other tests have left groups without members
-        noted = {row["broker_name"]: row["note"] for row in json.loads(run("broker", "status", "--json"))}
-        health = run("health", code=1)
-        run("produce", topic, stdin="".join(f"{n}\n" for n in range(8)))
+    drained = run("broker", "drain", "broker-b", "--yes", "--interval", 1, "--timeout", PATIENCE)
+    noted = {row["broker_name"]: row["note"] for row in json.loads(run("broker", "status", "--json"))}
+    health = run("health", code=1)
+    run("produce", topic, stdin="".join(f"{n}\n" for n in range(8)))
+    with Admin(ClientConfig(name_server=own_cluster.name_server)) as admin:
         places = {queue.broker_name for queue, offsets in _stored(admin, topic) if offsets.max_offset}
-    finally:
-        undrained = run("broker", "undrain", "broker-b")
+    undrained = run("broker", "undrain", "broker-b")
 
     assert drained.splitlines()[0].startswith("broker broker-b is read-only")
     assert "nothing came in; waiting: nothing" in drained
