@@ -7,7 +7,7 @@ import pytest
 from rmqtools.config import ClientConfig
 from rmqtools.engine.connection.name_server import NameServerClient
 from rmqtools.engine.connection.remoting import Remoting
-from rmqtools.errors import BrokerError, RemotingConnectError, TopicNotFoundError
+from rmqtools.errors import BrokerError, RemotingConnectError, RemotingError, TopicNotFoundError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.route import ClusterInfo
 from rmqtools.protocol.wire.command import RemotingCommand, response
@@ -68,6 +68,18 @@ async def test_a_name_server_that_failed_is_not_asked_first_again():
     async with asking(silent, full) as client:
         assert [await client.fetch_topic_list() for _ in range(5)] == [("a",)] * 5
     assert asked(silent, full) == [1, 5]
+
+
+async def test_the_log_says_once_that_a_name_server_answers_again(caplog):
+    caplog.set_level("INFO")
+    answers = [None, *[response(0, 0, body=TOPICS)] * 3]
+    async with asking(ScriptedPeer(lambda _: answers.pop(0)), timeout=0.1) as client:
+        with pytest.raises(RemotingError):
+            await client.fetch_topic_list()
+        again = [await client.fetch_topic_list() for _ in range(3)]
+
+    assert again == [("a",)] * 3
+    assert caplog.text.count("name_server_answers_again") == 1
 
 
 async def test_look_ups_at_the_same_time_all_find_the_one_that_is_alive():
