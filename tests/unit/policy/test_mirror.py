@@ -77,6 +77,8 @@ def test_no_pair_is_made_while_a_broker_of_the_target_is_away():
     pairing = pair_queues(source, [target[0], target[2]], records)
     assert (pairing.pairs, pairing.unpaired, pairing.lost) == ({source[0]: target[0]}, [source[1]], 1)
     assert not pairing.is_complete
+    all_paired = pair_queues(source[:1], [target[0], target[2]], records)
+    assert (all_paired.unpaired, all_paired.lost, all_paired.is_complete) == ([], 1, False)
 
 
 def test_a_record_is_read_as_it_was_written_and_does_not_depend_on_the_cluster():
