@@ -29,3 +29,9 @@ def test_a_queue_or_member_without_a_room_is_an_error_for_everybody(broker_name,
 
     with pytest.raises(ConfigError, match="has no machine room"):
         shares_of(AllocateMachineRoomNearby(), queues, members)
+
+
+@pytest.mark.parametrize("missing", ["inner", "resolver"])
+def test_both_parts_are_wanted(missing):
+    with pytest.raises(ConfigError, match=f"{missing}=None.*want both"):
+        AllocateMachineRoomNearby(**{missing: None})
