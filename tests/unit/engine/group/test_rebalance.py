@@ -59,7 +59,8 @@ class Scene(Fake):
         self.offsets = Offsets(self.asked)
         self.held = HeldQueues(ManualClock(), self.offsets, Locks(self.asked))
         self.subscriptions = self.membership = self
-        self.rounds = Rebalance(self, start_offset=self.start_offset, queues_changed=lambda *_: None)
+        self.changes: list[object] = []
+        self.rounds = Rebalance(self, start_offset=self.start_offset, queues_changed=self.note_change)
 
     def topics(self):
         return ["T"]
@@ -73,6 +74,9 @@ class Scene(Fake):
     async def find_members(self, topic, told):
         return MemberList(self.members)
 
+    def note_change(self, topic, every, mine):
+        self.changes.append((topic, mine))
+
     async def start_offset(self, queue):
         return 7
 
@@ -85,6 +89,15 @@ class Scene(Fake):
         await self.rounds.run(AVG)
         self.asked.clear()
         return held
+
+
+async def test_changes_are_told_once_and_a_round_without_any_tells_nothing():
+    scene = Scene("me")
+    for members in [("me",), ("me",), ("another", "me"), ("another", "me")]:
+        scene.members = members
+        await scene.rounds.run(AVG)
+
+    assert scene.changes == [("T", [QUEUE]), ("T", [])]
 
 
 async def test_a_queue_that_could_not_be_given_up_is_taken_again_in_the_round_that_wants_it_back():
