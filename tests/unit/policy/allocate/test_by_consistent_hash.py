@@ -46,6 +46,7 @@ def test_a_member_listed_twice_has_twice_as_many_nodes(monkeypatch):
 def test_fewer_than_no_virtual_nodes_are_refused():
     with pytest.raises(ConfigError, match="virtual_nodes=-1"):
         AllocateByConsistentHash(-1)
+    assert AllocateByConsistentHash(0).virtual_nodes == 0
 
 
 @pytest.mark.process

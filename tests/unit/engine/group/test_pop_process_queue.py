@@ -1,0 +1,20 @@
+import pytest
+
+from rmqtools.engine.group.pop_process_queue import PopProcessQueue
+from rmqtools.model.queue import MessageQueue
+from tests.support.clock import ManualClock
+
+
+@pytest.mark.parametrize("noted", [PopProcessQueue.popped, PopProcessQueue.note_waiting])
+def test_a_queue_expires_two_minutes_after_its_last_sign_of_life(noted):
+    clock = ManualClock()
+    clock.advance(1000)
+    held = PopProcessQueue(MessageQueue("T", "broker-a", 0), clock)
+    states = [held.is_pull_expired]
+    for seconds in (119, 119, 2):
+        if len(states) == 2:
+            noted(held)
+        clock.advance(seconds)
+        states.append(held.is_pull_expired)
+
+    assert states == [False, False, False, True]
