@@ -65,7 +65,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture(scope="module")
 def own_cluster() -> Iterator[LocalCluster]:
-    """A name server and two masters of a module alone, which may pause them."""
+    """A name server and two masters of a module alone, which may pause, drain or change them."""
     with LocalCluster(brokers=2) as cluster:
         yield cluster
 

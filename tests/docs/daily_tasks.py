@@ -56,9 +56,7 @@ class Task(NamedTuple):
     ours: str
 
 
-TASKS = tuple(
-    Task(name, mqadmin, kafka, ours.replace(r"\|", "|")) for name, mqadmin, kafka, ours in table_rows(TABLE)
-)
+TASKS = tuple(Task(*cells) for cells in table_rows(TABLE))
 SHOWN = tuple(task for task in TASKS if task.ours)
 _HEAD = """# Daily tasks, and the tools for them
 
@@ -177,7 +175,8 @@ def _fail_for_good(messages: Sequence[MessageExt], context: ConsumeContext) -> C
 
 def written(shown: Mapping[Task, str]) -> str:
     """The page."""
-    rows = [f"| {task.name} | {task.mqadmin} | {task.kafka} | {_ours(task)} |" for task in TASKS]
+    cells = [(task.name, task.mqadmin, task.kafka, _ours(task)) for task in TASKS]
+    rows = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in cells]
     table = "\n".join(["| task | mqadmin | rpk, kcat | rmqtools |", "|---|---|---|---|", *rows])
     parts = [f"## {_title(task)}\n\n```text\n$ {task.ours}\n{text}\n```" for task, text in shown.items()]
     return "\n\n".join([_HEAD.rstrip(), table, *parts]) + "\n"

@@ -12,7 +12,7 @@ from tests.support.reading import await_readable
 
 @pytest.fixture
 def group() -> str:
-    """The name of a group that nobody has used."""
+    """The name of a new group."""
     return new_group()
 
 

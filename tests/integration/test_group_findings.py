@@ -44,10 +44,10 @@ def found(admin: Admin, group: str, limits: GroupLimits = SOON) -> dict[str, str
     return texts
 
 
-def await_finding(admin: Admin, group: str, kind: str) -> str:
-    """Wait until something is found, and return its text."""
+def await_finding(admin: Admin, group: str, kind: str, *, naming: str = "") -> str:
+    """Wait until something is found whose text has ``naming``, and return its text."""
     seen: dict[str, str] = {}
-    wait_until(lambda: seen.update(found(admin, group)) or kind in seen)
+    wait_until(lambda: seen.update(found(admin, group)) or (kind in seen and naming in seen[kind]))
     return seen[kind]
 
 
@@ -218,8 +218,7 @@ def test_a_member_that_a_broker_lists_again_after_it_stood_still_keeps_all_queue
             wait_until(lambda: caplog.text.count("heartbeat_failed broker='broker-a'") >= LOST_CONNECTIONS)
         finally:
             os.kill(sick, signal.SIGCONT)
-        wait_until(lambda: "broker-a from" in found(admin, group).get("member_listed_again", ""))
-        text = found(admin, group)["member_listed_again"]
+        text = await_finding(admin, group, "member_listed_again", naming="broker-a from")
 
     assert f"client id {member.client_id} is listed more than once: broker-a from 127.0.0.1:" in text
     assert "it forgets closed connections within two minutes" in text

@@ -12,7 +12,7 @@ from spark_connector.options.option_table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.spark.streams import await_true
 from tests.spark.test_errors import error_of
-from tests.support.patience import PATIENCE
+from tests.support.reading import await_readable
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -26,7 +26,7 @@ def filled(admin, producer, make_topic):
 
     def send(count, **fields):
         results = [producer.send(Message(topic, BODY, **fields)) for _ in range(count)]
-        admin.await_readable({result.queue: result.queue_offset + 1 for result in results}, timeout=PATIENCE)
+        await_readable(admin, results)
         return SimpleNamespace(topic=topic, results=results)
 
     return send

@@ -1,4 +1,4 @@
-"""What the doctor says of an environment that is not activated, and of one that is."""
+"""Findings of the doctor, in an environment that is not activated and in one that is."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a user gets wrong is told by name, value and remedy; and no option of SQL runs a program."""
+"""Errors of reads and writes, with name, value and remedy; no option of SQL runs a program."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How a micro-batch becomes tasks, its limits, and the lag that is seen from outside."""
+"""Tasks and limits of micro-batches, and the lag of a query."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the columns of a written row do: queues, keys of order, a time of delivery."""
+"""Columns of written rows: the queue, the sharding key, the delivery time."""
 
 from collections import defaultdict
 from datetime import UTC, datetime

@@ -111,7 +111,7 @@ def test_a_drain_is_no_alarm_for_those_who_leave_out_warnings(run):
 @pytest.mark.parametrize("command", [("health",), ("group", "check", "g")], ids=" ".join)
 def test_no_name_server_that_answers_is_incomplete(command):
     nowhere = ("rmqtools", *command, "-n", "127.0.0.1:1", "--set", "request_timeout=0.2")
-    nobody = subprocess.run([sys.executable, "-m", *nowhere], capture_output=True, text=True, check=False)
+    ended = subprocess.run([sys.executable, "-m", *nowhere], capture_output=True, text=True, check=False)
 
-    assert nobody.returncode == ExitCode.INCOMPLETE
-    assert nobody.stderr.startswith("error: cannot connect to 127.0.0.1:1")
+    assert ended.returncode == ExitCode.INCOMPLETE
+    assert ended.stderr.startswith("error: cannot connect to 127.0.0.1:1")

@@ -71,7 +71,7 @@ def test_a_dry_run_shows_the_shares_and_pins_nothing(run, cluster, admin):
     assert "trial" not in admin.fetch_pin_groups()
 
 
-def test_a_group_that_is_not_allowed_and_an_address_that_nobody_has_are_refused(run, cluster, admin):
+def test_a_group_that_is_not_allowed_and_an_address_of_no_member_are_refused(run, cluster, admin):
     cluster.add_member("guarded", "10.0.0.1@a")
 
     with pytest.raises(

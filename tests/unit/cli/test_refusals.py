@@ -1,6 +1,5 @@
 """Commands that are refused: the rows of ``refusals.md``, each on the cluster in this process."""
 
-import re
 import shlex
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from rmqtools import MessageQueue
 from rmqtools.errors import RocketMQError
 from rmqtools.testing import FakeCluster
-from tests.support.tables import table_rows
+from tests.support.tables import lacking, table_rows
 from tests.unit.cli.top.scene import report
 
 A, B = (MessageQueue("orders", broker, 0) for broker in ("broker-a", "broker-b"))
@@ -42,6 +41,6 @@ def test_a_command_that_is_refused_says_why_and_changes_nothing(run, cluster, co
         run(*shlex.split(command.replace("FILE", __file__)), stdin="")
 
     text = f"{type(refusal.value).__name__}: {refusal.value}"
-    assert [part for part in re.findall("`([^`]*)`", says) if part not in text] == [], text
+    assert lacking(text, says) == [], text
     assert run("export").stdout == before
     assert (cluster.committed("billing", A), len(cluster.messages("orders"))) == (1, 3)

@@ -94,12 +94,12 @@ class BrokerSet:
             yield self
 
     def silence(self, code: RequestCode) -> None:
-        """Do what the requests of a code say, and answer none of them."""
+        """Handle the requests of a code, and send no answer."""
         self.cluster.fault(code=code, times=None, answer=Reaction.SWALLOW)
 
     @property
     def left(self) -> int:
-        """How often a member has left the group."""
+        """Number of requests by which members left the group."""
         return len(self.of(RequestCode.UNREGISTER_CLIENT))
 
     def _refuse(self, request: RemotingCommand) -> RemotingCommand | Reaction:

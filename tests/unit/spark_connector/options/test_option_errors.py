@@ -1,6 +1,5 @@
 """Every way to give wrong options, the rows of ``option_errors.md``: refused by option, value and remedy."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -8,12 +7,11 @@ import pytest
 from rmqtools.clock import SYSTEM_CLOCK
 from spark_connector.datasource import RocketMQDataSource
 from spark_connector.read.schema import READ_SCHEMA
-from tests.support.tables import table_rows
+from tests.support.tables import lacking, quoted, table_rows
 
 WORDS = {
     "TOMORROW": str(SYSTEM_CLOCK.now_ms() + 24 * 3600 * 1000),
     "CATALOG": "CREATE TEMPORARY VIEW name USING rocketmq OPTIONS (nameServer 'host:port', topic 'Orders')",
-    r"\|": "|",
 }
 SERVER, TOPIC = {"nameServer": "h:1"}, {"topic": "T"}
 BESIDE = {
@@ -34,15 +32,15 @@ WHEN = {  # what Spark does; the last three up to where brokers are asked
 def cases():
     """When, the options and the parts of the error of each row, which has its name as its id."""
     for name, when, beside, options, says in table_rows(Path(__file__).with_name("option_errors.md")):
-        given = dict(option.replace(r"\n", "\n").split("=", 1) for option in parts(options))
-        yield pytest.param(WHEN[when], BESIDE[beside] | given, parts(says), id=name)
+        given = dict(option.replace(r"\n", "\n").split("=", 1) for option in quoted(with_meanings(options)))
+        yield pytest.param(WHEN[when], BESIDE[beside] | given, with_meanings(says), id=name)
 
 
-def parts(cell):
-    """What stands between backticks."""
+def with_meanings(cell):
+    """Return a cell with the meanings of ``WORDS``."""
     for word, meaning in WORDS.items():
         cell = cell.replace(word, meaning)
-    return re.findall("`([^`]*)`", cell)
+    return cell
 
 
 @pytest.mark.parametrize(("when", "options", "says"), [*cases()])
@@ -51,7 +49,7 @@ def test_wrong_options_are_refused_by_name_value_and_remedy(when, options, says)
         when(RocketMQDataSource({name.lower(): text for name, text in options.items()}))
 
     text = str(refusal.value)
-    assert [part for part in says if part not in text] == [], text
+    assert lacking(text, says) == [], text
     assert "hunter2" not in text
 
 
