@@ -142,6 +142,11 @@ class HeldQueues:
         granted = await self._locks.lock(queues)
         return [queue for queue in queues if granted.get(queue)]
 
+    async def unlock(self, queues: Collection[MessageQueue]) -> None:
+        """Release the locks of queues that are not held after all, so that another member can have them."""
+        if self._locks is not None:
+            await self._locks.unlock(queues)
+
     async def renew_locks(self) -> None:
         """Renew the locks of all held queues; of none that is being unlocked, or it would be locked again."""
         if self._locks is None:

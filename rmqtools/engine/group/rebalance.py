@@ -166,8 +166,9 @@ class Rebalance:
         self._note_refused(len(fresh) - len(granted))
         for queue in granted:
             self._held.forget(queue)
-        held = await asyncio.gather(*map(self._add_one, granted))
-        return {queue for queue, is_held in zip(granted, held, strict=True) if is_held}
+        await asyncio.gather(*map(self._add_one, granted))
+        await self._held.unlock([queue for queue in granted if queue not in self._held.pulled])
+        return {queue for queue in granted if queue in self._held.pulled}
 
     def _note_refused(self, count: int) -> None:
         """Note how many locks this member lacks; log when it begins to lack some, and when it has all."""
@@ -176,13 +177,11 @@ class Rebalance:
             log.info(event, group=self._group, queues=count or self._refused)
         self._refused = count
 
-    async def _add_one(self, queue: MessageQueue) -> bool:
+    async def _add_one(self, queue: MessageQueue) -> None:
         """Hold a queue once its start is known: none waits for the broker of another one."""
         offset = await self._find_start(queue)
-        if offset < 0 or not self._may_hold(queue):
-            return False
-        self._held.hold(queue, offset)
-        return True
+        if offset >= 0 and self._may_hold(queue):
+            self._held.hold(queue, offset)
 
     def _may_hold(self, queue: MessageQueue) -> bool:
         """Return whether a queue is still wanted. One just locked is held; the next round releases it."""

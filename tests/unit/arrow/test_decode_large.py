@@ -161,6 +161,26 @@ def test_a_block_that_is_larger_than_a_portion_is_one():
     assert portions_of(large, larger, large) == [1, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("block", "max_rows"),
+    [(block_of([Stored(body=bytes(BYTES_PER_BATCH))]), 1000), (SMALL_BLOCK, 3)],
+    ids=["bytes", "rows"],
+)
+def test_a_portion_that_is_full_does_not_wait_for_the_next_block(block, max_rows):
+    read: list[int] = []
+
+    async def found() -> AsyncGenerator[tuple[QueueRange, MessageBlock], None]:
+        for number in range(2):
+            read.append(number)
+            yield QueueRange(QUEUE, 0, 1000), block
+
+    async def read_before_each_portion() -> list[int]:
+        portions = in_portions(found(), max_rows=max_rows, with_bodies=False)
+        return [len(read) async for _ in portions]
+
+    assert asyncio.run(read_before_each_portion()) == [1, 2]
+
+
 def test_few_bodies_do_not_hold_the_memory_of_many():
     tracemalloc.start()
     try:

@@ -54,6 +54,13 @@ def test_what_is_consumed_twice_counts_once(again: tuple[int, ...]):
     assert (held.count, held.cached_bytes) == (2, 2)
 
 
+def test_the_first_and_the_last_message_of_an_answer_are_not_all_of_it():
+    held = holding([3, 4, 5])
+
+    assert consume(held, 3, 5) == 4
+    assert (held.count, held.cached_bytes) == (1, 1)
+
+
 def test_an_answer_that_is_not_decoded_yet_counts_by_its_ends_and_its_bytes():
     coming = PullResult(PullStatus.FOUND, next_begin_offset=8, min_offset=0, max_offset=99, body=b"12345")
     held = holding([1, 2])

@@ -140,6 +140,20 @@ async def test_a_queue_whose_giving_up_failed_with_an_error_is_tried_again(caplo
     assert "foreseen by nobody" in caplog.text
 
 
+async def test_the_lock_of_a_queue_whose_start_is_unknown_is_released_for_other_members():
+    starts = [-1, 7]
+
+    class Unknown(Scene):
+        async def start_offset(self, queue):
+            return starts.pop(0)
+
+    scene = Unknown("me")
+    assert not await scene.rounds.run(AVG)
+    assert (scene.asked, scene.held.pulled) == (["lock", "unlock"], {})
+    assert await scene.rounds.run(AVG)
+    assert scene.asked == ["lock", "unlock", "lock"]
+
+
 async def test_a_queue_whose_start_is_known_does_not_wait_for_a_broker_that_does_not_answer():
     sick, answers = MessageQueue("T", "stands-still", 0), asyncio.Event()
 
