@@ -13,6 +13,7 @@ from rmqtools.arrow.rows import Rows
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
+from rmqtools.number_of import number_of
 from rmqtools.select import (
     MessageQueueSelector,
     SelectMessageQueueByHash,
@@ -116,7 +117,9 @@ def _explicit(rows: Rows, queues: Sequence[MessageQueue]) -> Codes:
 
 def _place_of(queue: MessageQueue, queues: Sequence[MessageQueue], row: int) -> int:
     if queue not in queues:
-        raise MessageRejectedError(f"row {row}: {queue} is not among the {len(queues)} queues to send to")
+        raise MessageRejectedError(
+            f"row {row}: {queue} is not among the {number_of(len(queues), 'queue')} to send to"
+        )
     return queues.index(queue)
 
 

@@ -16,6 +16,7 @@ from rmqtools.cli.saving.picture import check_picture, save_picture
 from rmqtools.errors import ConfigError
 from rmqtools.group import GroupView
 from rmqtools.model.queue import queue_name
+from rmqtools.number_of import number_of
 from rmqtools.plot import Owners, shares_figure
 
 Topic = Annotated[
@@ -213,9 +214,10 @@ def _print(before: Owners, after: Owners, *, members: Sequence[str], is_live: bo
         print_table(columns[:2], [(row[0], row[2]) for row in rows])
     counts = Counter(owner for owners in after.values() for owner in owners)
     for client_id in members:
-        say(f"{client_id}: {counts[client_id]} of {len(after)} queues")
+        say(f"{client_id}: {counts[client_id]} of {number_of(len(after), 'queue')}")
     if is_live:
-        say(f"{sum(set(before[queue]) != set(owners) for queue, owners in after.items())} queues would move")
+        moved = sum(set(before[queue]) != set(owners) for queue, owners in after.items())
+        say(f"{number_of(moved, 'queue')} would move")
 
 
 def _names(owners: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from rmqtools.cli.moments import duration_option
 from rmqtools.cli.printing import Column, finding, print_json, print_table, say, warning
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.group import Severity
+from rmqtools.number_of import number_of
 from rmqtools.unknown_name import unknown_name
 
 _NEARLY_FULL = 85  # percent of the disk
@@ -146,7 +147,8 @@ def health(
             }
         )
     elif wrong or not quiet:
-        well = f"healthy: {len(check.brokers)} brokers, {masters} masters{left_out(check.findings, found)}"
+        counts = f"{number_of(len(check.brokers), 'broker')}, {number_of(masters, 'master')}"
+        well = f"healthy: {counts}{left_out(check.findings, found)}"
         say(f"unhealthy: {'; '.join(wrong)}" if wrong else well)
     if wrong:
         raise typer.Exit(ExitCode.NO)

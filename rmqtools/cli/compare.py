@@ -13,6 +13,7 @@ from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.printing import Column, print_json, print_table, say
 from rmqtools.cli.settings_file import check_settings, differences, fetch_settings
 from rmqtools.errors import ConfigError
+from rmqtools.number_of import number_of
 from rmqtools.safe_file import replace_text
 from rmqtools.visible_text import visible_lines
 
@@ -51,7 +52,7 @@ def export(
             sys.stdout.write(visible_lines(text) if sys.stdout.isatty() else text)
             return
         replace_text(output, text)
-        say(f"{len(found['topics'])} topics and {len(found['groups'])} groups written to {output}")
+        say(f"{_sizes(found, ' and ')} written to {output}")
 
 
 def diff(
@@ -73,7 +74,7 @@ def diff(
     if as_json:
         print_json(found)
     elif not found:
-        say(f"equal: {len(sides[0]['topics'])} topics, {len(sides[0]['groups'])} groups")
+        say(f"equal: {_sizes(sides[0], ', ')}")
     else:
         say(f"left: {left}, right: {right or 'the cluster'}")
         columns = [Column("kind", 1), *map(Column, ("name", "setting", "left", "right"))]
@@ -81,6 +82,10 @@ def diff(
         print_table(columns, rows)
     if found:
         raise typer.Exit(ExitCode.NO)
+
+
+def _sizes(settings: dict[str, dict[str, Any]], joint: str) -> str:
+    return joint.join(number_of(len(settings[f"{noun}s"]), noun) for noun in ("topic", "group"))
 
 
 def _read(side: str | None, name_server: str, settings: Sequence[str] | None) -> dict[str, dict[str, Any]]:

@@ -43,6 +43,7 @@ from rmqtools.model.group import TopicOffset
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import dlq_topic, retry_topic
 from rmqtools.model.queue import queue_name
+from rmqtools.number_of import number_of
 from rmqtools.safe_file import open_new
 from rmqtools.visible_text import visible_json
 
@@ -186,7 +187,7 @@ def export(
                 advance()
     if not to_stdout:
         _say_ranges(ranges)
-        say(f"{count} messages of {topic} written to {output}")
+        say(f"{number_of(count, 'message')} of {topic} written to {output}")
 
 
 @app.command()
@@ -289,7 +290,7 @@ def _check_all_sent(sent: Counter[str], unreadable: list[MessageExt], topic: str
         warn(f"no messages of {topic} {'would be sent' if dry_run else 'sent'}")
     if unreadable:
         raise RocketMQError(
-            f"{len(unreadable)} messages of {topic} were not sent because their bodies cannot be read: "
+            f"{number_of(len(unreadable), 'message')} of {topic} not sent, with bodies that cannot be read: "
             "rmqtools dlq export writes them with their bodies as they are stored"
         )
 
@@ -320,7 +321,7 @@ def still_to_send(done: Progress, ranges: list[QueueRange]) -> list[QueueRange]:
     """
     for range_ in ranges:
         if count := done.count_expired(range_):
-            lost = f"{count} messages of queue {queue_name(range_.queue)} of {done.topic}"
+            lost = f"{number_of(count, 'message')} of queue {queue_name(range_.queue)} of {done.topic}"
             warn(f"warning: {lost} expired before they were replayed")
     return [done.rest_of(range_) for range_ in ranges]
 
@@ -415,4 +416,4 @@ def _say_sent(sent: Counter[str], topic: str, *, dry_run: bool) -> None:
     """Print how much was sent, also after an interruption."""
     what = "would be sent" if dry_run else "sent"
     for to_topic, count in sorted(sent.items()):
-        say(f"{count} messages of {topic} {what} to {to_topic}")
+        say(f"{number_of(count, 'message')} of {topic} {what} to {to_topic}")

@@ -43,6 +43,7 @@ from rmqtools.group import (
 from rmqtools.model.append_mark import EXACT_GROUP_PREFIX
 from rmqtools.model.group_view import DEFAULT_LIMITS
 from rmqtools.model.queue import queue_name
+from rmqtools.number_of import number_of
 from rmqtools.unknown_name import unknown_name
 
 _UNCLEAR = (  # there may be more than is found
@@ -168,8 +169,8 @@ def delete(
         require_group(admin, group)
         if ids := admin.fetch_consumer_ids(group):
             raise RocketMQError(
-                f"group {group!r} has {len(ids)} members, which would create it again: stop them first "
-                f"({', '.join(ids)})"
+                f"group {group!r} has {number_of(len(ids), 'member')}, and members would create "
+                f"it again: stop them first ({', '.join(ids)})"
             )
         lost = "its settings" if keep_offsets else "its settings and offsets"
         if not agreed(f"Delete group {group}, {lost}, on all brokers?", yes=yes, dry_run=dry_run):
@@ -323,9 +324,9 @@ def _headline(view: GroupView) -> str:
     if not view.members:
         return f"group {view.group}: no members{proxied}"
     model, kind = (view.message_model or "?").lower(), (view.consume_type or "?").lower()
-    lag = sum(progress.lag for progress in view.progress.values())
-    members = f"{len(view.members)} members{proxied}"
-    return f"group {view.group}: {members}, {model}, {kind}, {lag} messages behind"
+    messages = number_of(sum(progress.lag for progress in view.progress.values()), "message")
+    members = f"{number_of(len(view.members), 'member')}{proxied}"
+    return f"group {view.group}: {members}, {model}, {kind}, {messages} behind"
 
 
 def _print_members(check: GroupCheck) -> None:

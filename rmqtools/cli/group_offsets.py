@@ -23,6 +23,7 @@ from rmqtools.cli.printing import Column, print_json, print_table, row_cells, sa
 from rmqtools.cli.topic import named_queue
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.model.queue import queue_name
+from rmqtools.number_of import number_of
 
 Offsets = dict[MessageQueue, int]
 _LATER_MS = 24 * 3600 * 1000  # so much later than now, no message was stored: the end of a queue
@@ -88,7 +89,7 @@ def reset(
         else:
             admin.reset_offsets(group, topic, at_ms)
     if not as_json:
-        say(f"group {group} is reset on {len(after)} queues of {topic}")
+        say(f"group {group} is reset on {number_of(len(after), 'queue')} of {topic}")
 
 
 def skip(
@@ -224,8 +225,9 @@ def _given_offsets(admin: Admin, queues: list[MessageQueue], texts: list[str]) -
 def _check_no_members(admin: Admin, group: str) -> None:
     if ids := admin.fetch_consumer_ids(group):
         raise RocketMQError(
-            f"group {group!r} has {len(ids)} members, which overwrite offsets that are set one by one: stop "
-            f"them ({', '.join(ids)}), or reset by --to-time, or skip by rmqtools group skip --queue"
+            f"group {group!r} has {number_of(len(ids), 'member')}, and members overwrite offsets that are "
+            f"set one by one: stop them ({', '.join(ids)}), or reset by --to-time, or skip by "
+            "rmqtools group skip --queue"
         )
 
 

@@ -16,6 +16,7 @@ from rmqtools.cli.saving.picture import check_picture, save_picture
 from rmqtools.clock import as_time
 from rmqtools.errors import ConfigError
 from rmqtools.model.message_story import MessageStory, StoryEvent
+from rmqtools.number_of import number_of
 from rmqtools.plot import story_figure
 
 _ENDS = 12  # events of a group that are shown at its begin, and at its end: four attempts
@@ -78,7 +79,7 @@ def _save(plot: Path, key: str, stories: list[MessageStory]) -> None:
     if len(stories) > 1:
         ids = ", ".join(found.msg_id for found in stories)
         raise ConfigError(
-            f"--plot {plot}: key {key!r} has {len(stories)} messages: give one of the ids {ids}"
+            f"--plot {plot}: key {key!r} has {number_of(len(stories), 'message')}: give one of the ids {ids}"
         )
     try:
         save_picture(plot, lambda: story_figure(stories[0]))

@@ -31,6 +31,7 @@ from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.config.mirror import Begin
 from rmqtools.errors import ConfigError, ExactAppendError
 from rmqtools.model.queue import queue_name
+from rmqtools.number_of import number_of
 
 _LINE_SECONDS = 5.0  # between two lines of progress
 
@@ -122,7 +123,7 @@ class _Look:
         if refused := sum(state.refused for state in self.states):
             parts.append(f"refused {refused}")
         reasons = Counter(state.waits_for for state in self.states if state.waits_for and not state.error)
-        parts += [f"{count} queues wait for {reason}" for reason, count in reasons.items()]
+        parts += [f"{number_of(count, 'queue')} waiting for {reason}" for reason, count in reasons.items()]
         stopped = {state.source.topic: state.error for state in self.states if state.error}
         parts += [f"topic {topic} has stopped: {_in_options(error)}" for topic, error in stopped.items()]
         if len(parts) == 3:
@@ -256,7 +257,7 @@ def groups(
         for each in group:
             mirror.move_group(each)
     if not as_json:
-        say(f"{len(group)} group(s) continue at the copies")
+        say(f"continued at the copies: {number_of(len(group), 'group')}")
 
 
 def _topics(text: str) -> dict[str, str]:

@@ -23,6 +23,7 @@ from rmqtools.cli.printing import Column, now, plain, print_json, print_table, s
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.group import GroupMember, GroupView, pin_obstacles
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
+from rmqtools.number_of import number_of
 
 Row = dict[str, Any]
 
@@ -291,8 +292,8 @@ def _state(pins: Pins, newest_pins: Pins | None, members: list[str]) -> str:
         return "not in force: the group has no members"
     pinned = members_on(members, pins.ips)
     if pinned:
-        return f"in force: {len(pinned)} of {len(members)} members"
-    absent = {"nobody": "nobody consumes", "everybody": f"all {len(members)} members share"}
+        return f"in force: {len(pinned)} of {number_of(len(members), 'member')}"
+    absent = {"nobody": "nobody consumes", "everybody": f"all {number_of(len(members), 'member')} share"}
     return f"no pinned member: {absent.get(pins.when_absent or '', 'the when_absent of each member decides')}"
 
 

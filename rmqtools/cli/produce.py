@@ -35,6 +35,7 @@ from rmqtools.errors import (
     TopicNotFoundError,
     UnknownOutcomeError,
 )
+from rmqtools.number_of import number_of
 
 _FEW = 10  # so many messages are named without --ids
 
@@ -280,10 +281,9 @@ def _print_summary(topic: str, summary: Summary, *, as_json: bool) -> None:
         print_json(values)
     else:
         shown = _texts(("p50", values["p50_ms"]), ("p99", values["p99_ms"]))
-        noun = "message" if summary.stored == 1 else "messages"
         say(
-            f"{summary.stored} {noun} stored in {topic}, {values['seconds']} s, {values['rate']}/s{shown}, "
-            f"{summary.unknown} of unknown outcome, {summary.failed} not stored"
+            f"{number_of(summary.stored, 'message')} stored in {topic}, {values['seconds']} s, "
+            f"{values['rate']}/s{shown}, {summary.unknown} of unknown outcome, {summary.failed} not stored"
         )
         if summary.ids or len(summary.results) <= _FEW:
             _print_places(summary.results)

@@ -28,6 +28,7 @@ from rmqtools.model.names import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFI
 from rmqtools.model.queue import queue_name
 from rmqtools.model.route import TopicConfig
 from rmqtools.model.staged import OWN_TOPIC_PREFIX
+from rmqtools.number_of import number_of
 from rmqtools.unknown_name import unknown_name
 
 _AT_ONCE = 16  # topics asked about at the same time
@@ -152,7 +153,7 @@ def create(
             attributes=pairs(attributes),
         )
         names = [data.broker_name for data in admin.fetch_route(topic).queue_datas]
-    say(f"topic {topic} is created: {queues} queues on each of {', '.join(sorted(names))}")
+    say(f"topic {topic} is created: {number_of(queues, 'queue')} on each of {', '.join(sorted(names))}")
 
 
 @app.command()
@@ -245,7 +246,7 @@ def delete(
             table, groups = [], []
         count = sum(offsets.max_offset - offsets.min_offset for offsets in table)
         readers = f", read by {', '.join(groups)}" if groups else ""
-        question = f"Delete topic {topic} with about {count} messages{readers}?"
+        question = f"Delete topic {topic} with about {number_of(count, 'message')}{readers}?"
         if not agreed(question, yes=yes, dry_run=dry_run):
             return
         admin.delete_topic(topic, cluster_name=cluster)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from rmqtools.model.broker_view import BrokerBacklog, BrokerState, NameServerState
 from rmqtools.model.group_view import Finding, FindingKind
+from rmqtools.number_of import number_of
 from rmqtools.policy.clocks import clock_findings
 from rmqtools.policy.severity import worst_first
 
@@ -91,7 +92,7 @@ def incoming(before: BrokerBacklog, after: BrokerBacklog) -> dict[str, int]:
 def awaited(backlog: BrokerBacklog) -> list[str]:
     """Return what must still end before a broker may be stopped: a text for each kind of it."""
     groups = [
-        f"group {name}: {_amount(each.lag, 'message')} ({_amount(each.members, 'member')})"
+        f"group {name}: {number_of(each.lag, 'message')} ({number_of(each.members, 'member')})"
         for name, each in sorted(backlog.groups.items())
         if each.members
     ]
@@ -101,20 +102,16 @@ def awaited(backlog: BrokerBacklog) -> list[str]:
         (backlog.half, "half message"),
         (backlog.popped, "popped message"),
     )
-    return [*groups, *(_amount(count, name) for count, name in counts if count)]
+    return [*groups, *(number_of(count, name) for count, name in counts if count)]
 
 
 def left_behind(backlog: BrokerBacklog) -> list[str]:
     """Return what no waiting ends: the backlog of groups that have no members now."""
     return [
-        f"group {name}: {_amount(each.lag, 'message')}, offline"
+        f"group {name}: {number_of(each.lag, 'message')}, offline"
         for name, each in sorted(backlog.groups.items())
         if not each.members
     ]
-
-
-def _amount(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _problems(broker: BrokerState) -> Iterator[tuple[FindingKind, str]]:

@@ -16,6 +16,7 @@ from rmqtools.model.group_view import (
 )
 from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
+from rmqtools.number_of import number_of
 from rmqtools.policy.allocate.addresses import members_within, parse_networks
 from rmqtools.policy.allocate.by_pins import AllocateByPins
 from rmqtools.policy.allocate.pins import NO_PINS, Pins, newest
@@ -178,7 +179,7 @@ def _late(view: GroupView, limits: GroupLimits) -> Iterator[Finding]:
     lag = sum(each.lag for each in view.progress.values())
     if limits.max_lag is not None and lag > limits.max_lag:
         worst = max(view.progress, key=lambda queue: view.progress[queue].lag)
-        text = f"group {view.group!r} is {lag} messages behind, more than {limits.max_lag}"
+        text = f"group {view.group!r} is {number_of(lag, 'message')} behind, more than {limits.max_lag}"
         most = f"{named([worst])} has the most, {view.progress[worst].lag}"
         yield Finding(FindingKind.LAG_LARGE, f"{text}: {most}")
     ages = {queue: age for queue in view.progress if (age := view.age(queue)) is not None}
@@ -235,7 +236,7 @@ def _unreadable(view: GroupView) -> Iterator[Finding]:
     for one in view.unreadable:
         number = "unknown" if one.messages is None else one.messages
         text = (
-            f"topic {one.topic} has {one.readable} queues to read and {one.written} to write on "
+            f"topic {one.topic} has {number_of(one.readable, 'queue')} to read and {one.written} to write on "
             f"{one.broker_name}: nobody can read the others (messages in them: {number})"
         )
         if _is_retry(one.topic):
@@ -279,8 +280,8 @@ def _idle(view: GroupView, pins: Pins) -> Iterator[Finding]:
     for member in view.members:
         busy = any(not _is_retry(queue.topic) for queue in member.queues)
         if not busy and not (pins.ips and member.strategy == PINS and not _is_pinned(member, pins)):
-            count = len(_consumed(view))
-            text = f"member {member.client_id} owns no queue ({count} queues, {len(view.members)} members)"
+            queues, members = number_of(len(_consumed(view)), "queue"), number_of(len(view.members), "member")
+            text = f"member {member.client_id} owns no queue ({queues}, {members})"
             yield Finding(FindingKind.MEMBER_IDLE, text, member.client_id)
 
 

@@ -272,7 +272,7 @@ def test_a_slave_that_is_well_says_that_it_is_not_active_and_health_knows_that(s
     health = CliRunner().invoke(app, ["health", "-n", site.name_server, "--timeout", "60"])
 
     assert said == ["true", "false"]
-    assert (health.exit_code, health.stdout) == (0, "healthy: 2 brokers, 1 masters\n")
+    assert (health.exit_code, health.stdout) == (0, "healthy: 2 brokers, 1 master\n")
 
 
 def test_a_slave_takes_no_message(whole, slave):

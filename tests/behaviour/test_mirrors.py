@@ -111,7 +111,7 @@ def test_a_group_goes_on_behind_its_last_consumed_copy(site, wire, producer, top
         assert moved.target_offset == 2
         fill(site, wire, producer, topic, ["3"])
         site.admin.update_consumer_offset(group, MessageQueue(topic, site.broker, 0), 3)
-        with pytest.raises(ConfigError, match="1 messages behind the group"):
+        with pytest.raises(ConfigError, match="1 message behind the group"):
             copying.move_group(group)
 
 

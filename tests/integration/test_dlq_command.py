@@ -48,8 +48,8 @@ def test_a_message_that_failed_too_often_is_listed_exported_and_replayed_to_wher
     assert base64.b64decode(row["body_base64"]) == BODY
     assert (row["origin_topic"], row["tags"], row["keys"], row["flag"]) == (topic, "t", "k", 5)
     assert row["reserved_properties"]["RETRY_TOPIC"] == topic
-    assert f"1 messages of {dlq_topic(group)} written to {file}" in exported.stdout
-    assert f"1 messages of {dlq_topic(group)} sent to {topic}" in replayed.stdout
+    assert f"1 message of {dlq_topic(group)} written to {file}" in exported.stdout
+    assert f"1 message of {dlq_topic(group)} sent to {topic}" in replayed.stdout
     first, second = read_all(client, admin, topic)
     assert (second.body, second.tags, second.keys, second.flag) == (first.body, first.tags, first.keys, 5)
     assert second.properties["color"] == "red"

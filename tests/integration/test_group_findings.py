@@ -158,7 +158,7 @@ def test_retry_queues_that_no_route_shows_are_found_and_the_call_that_makes_them
     text = await_finding(admin, group, "retry_queues_unreadable")
     admin.create_group(group, retry_queue_nums=4)
 
-    assert "1 queues to read and 4 to write on broker-a" in text
+    assert "1 queue to read and 4 to write on broker-a" in text
     wait_until(lambda: "retry_queues_unreadable" not in found(admin, group))
 
 

@@ -236,7 +236,7 @@ def test_members_through_a_proxy_are_found_beside_direct_ones_and_alone(
     assert f"127.0.0.1@proxied came through proxy {proxy}: no broker knows it" in silent["text"]
     status, (found,) = mixed
     assert (status, found["kind"]) == (1, "members_proxied")
-    assert "1 members, 1 more through a proxy" in shown
+    assert "1 member, 1 more through a proxy" in shown
     assert f"127.0.0.1@proxied (proxy {proxy}); and directly: 127.0.0.1@direct" in found["text"]
     assert "give all the same name_server" in found["text"]
 

@@ -14,7 +14,17 @@ from tools.sources import PACKAGES, ROOT, files_of, tree_of
 pytestmark = pytest.mark.process  # it reads all sources, for seconds
 
 
-_LEAVES = {"compiled", "clock", "lazy_names", "log", "safe_file", "unknown_name", "version", "visible_text"}
+_LEAVES = {
+    "compiled",
+    "clock",
+    "lazy_names",
+    "log",
+    "number_of",
+    "safe_file",
+    "unknown_name",
+    "version",
+    "visible_text",
+}
 _BOTTOM = _LEAVES | {"model", "errors", "observer", "name_server_list"}
 _PUBLIC = {
     "rmqtools",
@@ -31,6 +41,7 @@ _PUBLIC = {
     "errors",
     "log",
     "model",
+    "number_of",
     "once",
     "otel",
     "clock",
@@ -48,6 +59,7 @@ MAY_IMPORT = {
     "lazy_names": set(),
     "log": {"visible_text"},
     "visible_text": set(),
+    "number_of": set(),
     "safe_file": set(),
     "unknown_name": set(),
     "version": set(),
@@ -56,7 +68,7 @@ MAY_IMPORT = {
     "name_server_list": {"errors"},
     "observer": {"model"},
     "config": {"config", "lazy_names", "errors", "model", "unknown_name"},
-    "policy": {"policy", "errors", "model", "compiled", "unknown_name"},
+    "policy": {"policy", "errors", "model", "compiled", "number_of", "unknown_name"},
     "protocol": {"protocol", "errors", "model", "compiled"},
     "plug_in": {"config", "errors", "unknown_name"},
     "allocate": {"plug_in", "policy", "errors"},

@@ -21,6 +21,7 @@ from rmqtools.cli.top.rates import Meter, bars, short
 from rmqtools.cli.top.sampler import Row, Sampler
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import RocketMQError
+from rmqtools.number_of import number_of
 from rmqtools.visible_text import visible
 
 _SHARE = 0.15  # of one core that the view may take; it looks less often where a look costs more
@@ -198,14 +199,14 @@ class TopApp(App[int]):
         else:
             text += f"  in {short(into)}/s {trend}  out {short(out)}/s"
         wrong = sum(not one.group for one in self._sampler.problems)
-        text += f"  {wrong} broker finding{'s' if wrong > 1 else ''}" if wrong else ""
+        text += f"  {number_of(wrong, 'broker finding')}" if wrong else ""
         self.screen_stack[0].query_one("#summary", Static).update(visible(text))
 
     def _show_tab(self, tab: str) -> None:
         stale = bool(self._error)
         if tab == "findings":
             found = [one for one in self._sampler.problems if self._filter in one.name.lower()]
-            nothing = f"nothing found in {len(self._rows.get('groups', []))} groups"
+            nothing = f"nothing found in {number_of(len(self._rows.get('groups', [])), 'group')}"
             shown = self.screen_stack[0].query_one("#findings-table", FindingsList)
             shown.show(found, nothing=nothing if not stale else "nothing is known", stale=stale)
             return
@@ -225,9 +226,10 @@ class TopApp(App[int]):
         if not self.is_running:
             return
         tab = self._tab
-        count = len(self._sampler.problems if tab == "findings" else self._shown_rows(tab))
+        rows = self._sampler.problems if tab == "findings" else self._shown_rows(tab)
+        count = number_of(len(rows), tab.removesuffix("s"))
         order = "worst first" if tab == "findings" else f"by {self._sort}"
-        text = f"{count} {tab} {order}; the last look took {elapsed:.1f} s, every {between:.0f} s"
+        text = f"{count} {order}; the last look took {elapsed:.1f} s, every {between:.0f} s"
         if self._filter:
             text = f"only {self._filter!r}: {text}"
         if self._error:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from rmqtools.allocate import Pins
 from rmqtools.cli.pin import consumed_topics, members_on, owners_after
 from rmqtools.group import GroupView
+from rmqtools.number_of import number_of
 
 _ABSENT = {
     "nobody": "While no such machine is connected, nobody consumes: messages wait.",
@@ -37,11 +38,12 @@ def _shares(view: GroupView, pins: Pins, getting: set[str]) -> str:
     moved = sum(set(view.owners(queue)) != set(owners) for queue, owners in after.items())
     counts = Counter(owner for owners in after.values() for owner in owners)
     without = len(view.members) - len(getting)
-    text = f"{len(getting)} of {len(view.members)} members share all {len(after)} queues"
+    members, queues = number_of(len(view.members), "member"), number_of(len(after), "queue")
+    text = f"{len(getting)} of {members} share all {queues}"
     text += f" ({_range([counts[client_id] for client_id in sorted(getting)])} each)"
     rest = f", the other {without} get none" if without else ""
     topics = ", ".join(sorted(consumed_topics(view)))
-    return f"{text}{rest}.\n{moved} queues of {topics} move."
+    return f"{text}{rest}.\nMoves {number_of(moved, 'queue')} of {topics}."
 
 
 def _range(counts: Sequence[int]) -> str:

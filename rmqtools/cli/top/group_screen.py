@@ -21,6 +21,7 @@ from rmqtools.cli.top.sampler import GroupLook
 from rmqtools.errors import RocketMQError
 from rmqtools.group import GroupMember, pin_obstacles
 from rmqtools.model.queue import queue_name
+from rmqtools.number_of import number_of
 from rmqtools.visible_text import visible, visible_lines
 
 _WIDE = 110  # columns of a terminal
@@ -95,7 +96,7 @@ class GroupScreen(Screen[None]):
         table = cells(view, owners, self._owners, self._letters)
         moved = sum(cell.moved for cell in table.values())
         if moved:
-            self._moved = f"{moved} queues moved at {clock_text(now())}"
+            self._moved = f"{number_of(moved, 'queue')} moved at {clock_text(now())}"
         self._owners, self._look = owners, look
         self.query_one("#title", Static).update(visible_lines(self._title(look), indent=""))
         self.query_one("#members", LiveTable).show([self._line(look, member) for member in view.members])
@@ -118,7 +119,7 @@ class GroupScreen(Screen[None]):
 
     def _title(self, look: GroupLook) -> str:
         view, rates = look.check.view, look.meter.rates
-        first = f"{view.group}  {len(view.members)} members  lag {look.lag:,}"
+        first = f"{view.group}  {number_of(len(view.members), 'member')}  lag {look.lag:,}"
         ages = [age for queue in view.progress if (age := view.age(queue)) is not None]
         first += f" ({age_text(max(ages))} old)" if ages else ""
         first += f"  {view.dead_letters.count:,} dead letters" if view.dead_letters.count else ""

@@ -32,6 +32,7 @@ from rmqtools.log import get_logger
 from rmqtools.model.mirror import MovedOffset, Place, QueueMirror
 from rmqtools.model.names import is_system_topic
 from rmqtools.model.queue import MessageQueue
+from rmqtools.number_of import number_of
 from rmqtools.policy.endpoint.features import EXACT_APPENDS
 from rmqtools.policy.flow import MessageRate
 from rmqtools.policy.mirror import (
@@ -205,7 +206,7 @@ class Mirror(Asynchronous):
         )
         if pairing.unpaired and not pairing.lost and not follow:
             raise ConfigError(
-                f"topic {topic!r} has {len(pairing.unpaired)} queues for which the target's "
+                f"topic {topic!r} has {number_of(len(pairing.unpaired), 'queue')} for which the target's "
                 f"{self._config.topics[topic]!r} has none that is free: a queue has copies of one queue "
                 "only, so give it more (rmqtools topic alter); to copy another topic to it, name the mirror "
                 "otherwise"

@@ -9,6 +9,7 @@ from rmqtools.engine.exact.tail import WriterMemory
 from rmqtools.errors import ConfigError, TopicNotFoundError
 from rmqtools.model.append_mark import AppendMark
 from rmqtools.model.names import pop_retry_topic, retry_topic
+from rmqtools.number_of import number_of
 from rmqtools.policy.exact_append import check_origin
 
 _FIRST_LOOK, _LONGEST_LOOK = 32, 8192  # messages
@@ -26,7 +27,9 @@ async def find_place(memory: WriterMemory, origin: str, position: int) -> int:
     tail = await memory.find_tail(origin=origin, is_new=False)
     copied = tail.next_position
     if copied is None or copied < position:
-        how_far = "is not known" if copied is None else f"is {position - copied} messages behind the group"
+        how_far = "is not known"
+        if copied is not None:
+            how_far = f"is {number_of(position - copied, 'message')} behind the group"
         raise ConfigError(
             f"the copy of {origin!r} in {memory.queue} {how_far}: wait until the mirror {memory.writer!r} "
             "has no lag, and move the group then"
@@ -90,6 +93,6 @@ async def check_no_members(client: ClientCore, group: str) -> None:
     members = (await GroupAdmin(client).fetch_consumer_connection(group)).connection_set
     if members:
         raise ConfigError(
-            f"group {group!r} has {len(members)} members at the target, which would overwrite its "
-            "offsets: stop them first"
+            f"group {group!r} has {number_of(len(members), 'member')} at the target, and members "
+            "would overwrite its offsets: stop them first"
         )

@@ -41,6 +41,7 @@ from rmqtools.log import get_logger
 from rmqtools.model.append_mark import EXACT_GROUP_PREFIX, AppendMark
 from rmqtools.model.encoded_batch import EncodedBatch
 from rmqtools.model.queue import MessageQueue
+from rmqtools.number_of import number_of
 from rmqtools.policy.exact_append import (
     LOCK_SECONDS,
     Answered,
@@ -323,7 +324,9 @@ class QueueWriter:
         if meaning is Answered.TRY_AGAIN:
             await self._broker.pause(error)
             return 0
-        raise SendError(f"{self.queue} did not take {len(positions)} message(s): {error}") from error
+        raise SendError(
+            f"{self.queue} did not take {number_of(len(positions), 'message')}: {error}"
+        ) from error
 
     async def _note_stored(self, placed: Placed, positions: Sequence[int]) -> None:
         """Compare where messages are stored with where they should be."""

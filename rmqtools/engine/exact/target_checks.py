@@ -7,6 +7,7 @@ from rmqtools.errors import BrokerError, ConfigError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import BATCH_CQ, TopicConfig
+from rmqtools.number_of import number_of
 from rmqtools.policy.endpoint.features import EXACT_APPENDS
 from rmqtools.policy.publish import is_static
 from rmqtools.protocol.headers.topic import GetTopicConfigRequestHeader
@@ -49,8 +50,8 @@ async def check_target(client: ClientCore, queue: MessageQueue) -> dict[str, str
         )
     if queue not in info.queues:
         raise ConfigError(
-            f"{queue} is not among the {len(info.queues)} queues of the topic that can be written: it has "
-            "fewer queues than before, or another broker"
+            f"{queue} is not among the {number_of(len(info.queues), 'queue')} of the topic that can be "
+            "written: it has fewer queues than before, or another broker"
         )
     _check_topic(queue.topic, await _topic_config(client, queue))
     settings = await fetch_settings(client, client.routes.master_addr(queue.broker_name))

@@ -38,6 +38,7 @@ from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.reply import ReplyMessage
 from rmqtools.model.result import SendAttempt, SendResult
+from rmqtools.number_of import number_of
 
 _GRACE = 0.1  # seconds after its timeout in which a caller may still get the outcome of its request
 _CLOSED = "the producer was closed: nothing was sent"
@@ -308,7 +309,7 @@ def _not_sent() -> SendError:
 
 
 def _unknown(request: _SharedRequest) -> UnknownOutcomeError:
-    what = f"{len(request.entries)} message(s) for topic {request.entries[0].message.topic!r}"
+    what = f"{number_of(len(request.entries), 'message')} for topic {request.entries[0].message.topic!r}"
     return UnknownOutcomeError(f"{what} may or may not be stored", request.attempts)
 
 

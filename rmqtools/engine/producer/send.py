@@ -29,6 +29,7 @@ from rmqtools.model.frozen import maker_of
 from rmqtools.model.message import Message
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendAttempt, SendResult
+from rmqtools.number_of import number_of
 from rmqtools.policy.broker_address import find_in_publish
 from rmqtools.policy.fault import DETECT_TIMEOUT, LatencyFaultTolerance, fault_of, select_tolerant
 from rmqtools.policy.publish import TopicPublishInfo
@@ -71,7 +72,9 @@ class QueueChoice:
         else:
             chosen = self.selector(queues, message, self.arg)
         if chosen is None or chosen not in queues:
-            raise MessageRejectedError(f"{chosen} is not among the {len(queues)} queues to send to")
+            raise MessageRejectedError(
+                f"{chosen} is not among the {number_of(len(queues), 'queue')} to send to"
+            )
         return chosen
 
 

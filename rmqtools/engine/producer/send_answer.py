@@ -19,6 +19,7 @@ from rmqtools.model.encoded_batch import MsgIds, StoredBatch
 from rmqtools.model.frozen import maker_of
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import Outcome, SendAttempt, SendResult, SendStatus
+from rmqtools.number_of import number_of
 from rmqtools.policy.endpoint.topic_types import refused_type_hint
 from rmqtools.protocol.headers.codec import decode_header
 from rmqtools.protocol.headers.send import SendMessageResponseHeader
@@ -146,7 +147,7 @@ def _size_hint(outgoing: Outgoing, answer: RemotingCommand) -> str:
 
 def send_error(outgoing: Outgoing, attempts: Sequence[SendAttempt]) -> SendError:
     """Return the error of a send without success."""
-    what = f"{len(outgoing.msg_ids)} message(s) for topic {outgoing.topic!r}"
+    what = f"{number_of(len(outgoing.msg_ids), 'message')} for topic {outgoing.topic!r}"
     if any(attempt.outcome is Outcome.UNKNOWN for attempt in attempts):
         return UnknownOutcomeError(f"{what} may or may not be stored", attempts)
     return SendError(f"{what} could not be stored", attempts)

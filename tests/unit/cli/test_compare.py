@@ -57,7 +57,7 @@ def test_an_export_has_topics_and_groups_with_what_is_not_the_default(run):
 def test_a_cluster_is_equal_to_its_own_export(run, file):
     shown = run("diff", file)
 
-    assert (shown.exit_code, shown.stdout) == (0, "equal: 3 topics, 1 groups\n")
+    assert (shown.exit_code, shown.stdout) == (0, "equal: 3 topics, 1 group\n")
 
 
 def test_settings_of_brokers_are_compared_but_not_those_of_a_machine_nor_secrets(run, file, cluster):
@@ -131,7 +131,7 @@ def test_an_export_that_lacks_a_broker_says_so_and_is_not_compared(run, tmp_path
 def test_an_existing_file_is_kept_unless_told_otherwise(run, file):
     with pytest.raises(ConfigError, match="exists: give another file, or --overwrite"):
         run("export", "-o", file)
-    assert run("export", "-o", file, "--overwrite").stdout.startswith("3 topics and 1 groups written to ")
+    assert run("export", "-o", file, "--overwrite").stdout.startswith("3 topics and 1 group written to ")
 
 
 @pytest.mark.parametrize("settings", [[1], {"topics": 3}, {"topics": {"a": 3}}, {"brokers": 3}], ids=str)

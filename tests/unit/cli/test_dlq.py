@@ -12,6 +12,7 @@ from rmqtools.cli import app
 from rmqtools.cli.dlq import paced
 from rmqtools.compiled import state
 from rmqtools.errors import RocketMQError
+from rmqtools.number_of import number_of
 from rmqtools.testing import RequestCode, ResponseCode
 
 
@@ -120,7 +121,8 @@ def test_some_letters_are_sent_and_a_later_replay_leaves_those_out(run, cluster,
     everything = bodies(cluster, "to-kinds")
     run(*replay)
 
-    assert dry == (f"{len(sent)} messages of %DLQ%kinds would be sent to to-kinds\n" if sent else "")
+    said = f"{number_of(len(sent), 'message')} of %DLQ%kinds would be sent to to-kinds\n"
+    assert dry == (said if sent else "")
     assert (some, again) == (sent, sent)
     assert everything[len(sent) :] == [body for body in (b"0", b"1", b"2", b"3") if body not in sent]
     assert bodies(cluster, "to-kinds") == everything

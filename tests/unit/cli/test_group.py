@@ -278,7 +278,7 @@ def test_nothing_is_reset_if_nobody_can_be_asked(run, cluster):
 def test_offsets_are_not_set_one_by_one_under_running_members(run, cluster):
     cluster.add_member("billing", "10.0.0.1@x")
 
-    with pytest.raises(RocketMQError, match=r"has 1 members, which overwrite .* \(10.0.0.1@x\)"):
+    with pytest.raises(RocketMQError, match=r"has 1 member, and members overwrite .* \(10.0.0.1@x\)"):
         run("group", "reset", "billing", "-t", "orders", "--yes", "--to-offset", "broker-a:0=2")
     with pytest.raises(RocketMQError, match=r"would create it again: stop them first \(10.0.0.1@x\)"):
         run("group", "delete", "billing", "--yes")

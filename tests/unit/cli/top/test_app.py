@@ -61,7 +61,7 @@ def without_trend(text):
 
 def test_the_tab_of_groups_has_members_and_lag(cluster):
     async def steps(app, pilot):
-        lines = without_trend(await until(app, pilot, "billing", "1 groups by name"))
+        lines = without_trend(await until(app, pilot, "billing", "1 group by name"))
 
         assert lines[0] == "HOST:PORT 2 masters in 0/s out 0/s"
         assert lines[1].split() == ["findings", "groups", "topics", "brokers"]
@@ -104,7 +104,7 @@ def test_the_grid_follows_a_rebalance_and_counts_the_moved_queues(cluster):
         share(cluster, FIRST, (A, 0), (A, 1), (B, 1))
         share(cluster, SECOND, (B, 0))
 
-        assert "1 queues moved at" in await until(app, pilot, "broker-b 0 BA")
+        assert "1 queue moved at" in await until(app, pilot, "broker-b 0 BA")
 
     watch(cluster, steps)
 
@@ -237,7 +237,7 @@ def test_thousands_of_queues_are_shown_and_can_be_scrolled_to_the_last(cluster, 
 @pytest.mark.parametrize("size", [(80, 24), (60, 24), (100, 30)])
 def test_the_line_of_keys_and_the_last_look_stay_visible_at_every_size(cluster, size):
     async def steps(app, pilot):
-        lines = (await until(app, pilot, "billing", "1 groups by name", "q quit")).split("\n")
+        lines = (await until(app, pilot, "billing", "1 group by name", "q quit")).split("\n")
 
         assert len(lines) == size[1]
         assert max(map(len, lines)) <= size[0]
@@ -296,7 +296,7 @@ def test_a_group_without_findings_leaves_the_list_empty(cluster):
         cluster.add_member("billing", client_id, report("orders", (broker, 0), (broker, 1), strategy="AVG"))
 
     async def steps(app, pilot):
-        await until(app, pilot, "nothing found in 1 groups")
+        await until(app, pilot, "nothing found in 1 group")
 
     watch(cluster, steps, tab="f")
 
@@ -364,11 +364,11 @@ async def until_looks(app, pilot, looks):
 
 def test_without_a_name_server_what_is_shown_is_marked_as_old_and_has_no_rates(cluster):
     async def steps(app, pilot):
-        await until(app, pilot, "billing", "1 groups by name")
+        await until(app, pilot, "billing", "1 group by name")
         fault = cluster.fault(broker=NAME_SERVER, times=None, answer=Reaction.DISCONNECT)
         await until(app, pilot, "STALE: as of ", "old, as of ", "billing        2    2     0      -  ")
         fault.remove()
-        await until(app, pilot, "1 groups by name", "in 0/s")
+        await until(app, pilot, "1 group by name", "in 0/s")
 
     watch(cluster, steps, request_timeout=1.0)
 
@@ -379,7 +379,7 @@ def test_a_filter_shows_only_names_that_contain_it_and_the_question_mark_explain
     async def steps(app, pilot):
         await until(app, pilot, "audit", "billing")
         await pilot.press("slash", *"BILL", "enter")
-        filtered = await until(app, pilot, "only 'bill': 1 groups")
+        filtered = await until(app, pilot, "only 'bill': 1 group")
         await pilot.press("escape")
         await until(app, pilot, "audit", "2 groups by name")
         await pilot.press("question_mark")
@@ -402,9 +402,9 @@ def test_names_that_act_on_a_terminal_are_shown_escaped(attack):
         cluster.add_member("billing", f"10.0.0.1@{attack}", report_)
 
         async def steps(app, pilot):
-            pictures = [await until(app, pilot, "billing", "1 groups by name")]
+            pictures = [await until(app, pilot, "billing", "1 group by name")]
             await pilot.press("enter")
-            pictures.append(await until(app, pilot, "10.0.0.1@", "1 members"))
+            pictures.append(await until(app, pilot, "10.0.0.1@", "1 member"))
             assert not any(ACTING.search(shown) for shown in pictures), pictures
 
         watch(cluster, steps, size=(120, 24))

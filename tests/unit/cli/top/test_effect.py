@@ -20,7 +20,7 @@ def test_the_effect_names_who_gets_queues_who_loses_them_and_what_happens_meanwh
         "Pin group staging to 10.0.0.1?",
         "",
         "1 of 2 members share all 4 queues (4 each), the other 1 get none.",
-        "2 queues of orders move.",
+        "Moves 2 queues of orders.",
         "While no such machine is connected, nobody consumes: messages wait.",
     ]
 
@@ -41,5 +41,5 @@ def test_the_effect_of_removing_pins_names_them_and_the_shares():
         "",
         "They are 10.0.0.2 (version 7, set by jane@host).",
         "2 of 2 members share all 4 queues (2 each).",
-        "0 queues of orders move.",
+        "Moves 0 queues of orders.",
     ]

@@ -215,7 +215,7 @@ async def test_a_queue_without_a_place_in_the_target_is_refused_without_follow()
         await copy(east, west)
         east.create_topic(TOPIC, queues=2)
 
-        with pytest.raises(ConfigError, match="has 1 queues for which"):
+        with pytest.raises(ConfigError, match="has 1 queue for which"):
             await copy(east, west)
 
 
