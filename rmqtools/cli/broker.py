@@ -147,8 +147,8 @@ def health(
             }
         )
     elif wrong or not quiet:
-        counts = f"{number_of(len(check.brokers), 'broker')}, {number_of(masters, 'master')}"
-        well = f"healthy: {counts}{left_out(check.findings, found)}"
+        known = f"{number_of(len(check.brokers), 'broker')}, {number_of(masters, 'master')}"
+        well = f"healthy: {known}{left_out(check.findings, found)}"
         say(f"unhealthy: {'; '.join(wrong)}" if wrong else well)
     if wrong:
         raise typer.Exit(ExitCode.NO)

@@ -29,7 +29,7 @@ values = [b'{"amount": %d}' % n for n in range(5)]
 with Producer(ProducerConfig(name_server="127.0.0.1:9876")) as producer:
     sent = [producer.send(Message("Orders", body, tags="new", keys=f"k{n}")) for n, body in enumerate(values)]
 with Admin(ClientConfig(name_server="127.0.0.1:9876")) as admin:
-    admin.await_readable({result.queue: result.queue_offset + 1 for result in sent}, timeout=60)
+    admin.await_readable({result.queue: result.queue_offset + 1 for result in sent}, timeout=PATIENCE)
 """,
     "receive.md": """
 from rmqtools import Message, Producer, ProducerConfig
@@ -125,6 +125,8 @@ assert len(results) == 1000
 """,
     "spark.md": """
 import shutil
+
+from tests.support.patience import PATIENCE
 for query in spark.streams.active:
     query.stop()
 shutil.rmtree(checkpoints, ignore_errors=True)

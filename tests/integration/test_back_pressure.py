@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rmqtools import Message, Producer, ProducerConfig
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, PROGRAM_PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -36,7 +36,7 @@ def test_a_reader_of_bodies_of_one_megabyte_stays_below_200_megabytes(
     admin.await_readable({results[0].queue: count}, timeout=PATIENCE)
 
     arguments = [sys.executable, "-c", READER, local_cluster.name_server, topic, "broker-a", str(count)]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=PROGRAM_PATIENCE, check=True)
 
     rows, resident_bytes = map(int, done.stdout.split())
     assert rows == count

@@ -9,6 +9,7 @@ import pytest
 
 from rmqtools.cluster import ClusterError, ClusterSecurity, LocalCluster
 from tests.support.cluster_scene import Scene, leftovers
+from tests.support.patience import PROGRAM_PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -61,4 +62,6 @@ def test_a_secured_cluster_is_reached_with_the_variables_that_up_prints_also_aft
 
 def topics(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", "from rmqtools.cli import main; main()", "topic", "list", "--system"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PROGRAM_PATIENCE, check=False
+    )

@@ -13,6 +13,7 @@ from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.errors import RocketMQError
 from tests.support.cluster_scene import wait_until
 from tests.support.docker_project import DockerProject, run
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
@@ -68,7 +69,7 @@ def send(settings: dict[str, Any]) -> int:
 
 
 def test_who_has_the_certificate_and_the_key_gets_in_and_nobody_else(settings):
-    wait_until(lambda: has_broker(settings), seconds=180)
+    wait_until(lambda: has_broker(settings), seconds=PATIENCE)
     with Admin(ClientConfig(**settings)) as admin:
         admin.create_topic(TOPIC, read_queue_nums=1, write_queue_nums=1)
 

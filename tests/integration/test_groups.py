@@ -26,6 +26,7 @@ from rmqtools import (
 from rmqtools.allocate import AllocateAveragely, share, strategy_of
 from tests.support.cluster_scene import wait_until
 from tests.support.java_consumer import JavaConsumer
+from tests.support.patience import PATIENCE
 from tests.support.python_consumer import PythonConsumer
 
 pytestmark = pytest.mark.docker
@@ -116,7 +117,7 @@ def test_java_members_and_ours_share_every_queue_once_through_joins_leaves_and_c
         def consumed() -> set[int]:
             return {int(row["body"]) for member in (*java, *ours) for row in member.messages}
 
-        wait_until(lambda: len(consumed()) == count, seconds=180)
+        wait_until(lambda: len(consumed()) == count, seconds=PATIENCE)
 
     assert consumed() == set(range(count))
 

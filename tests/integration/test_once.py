@@ -14,6 +14,7 @@ from rmqtools.once import SqlStore
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import new_group, numbers
 from tests.support.once_member import EFFECTS, open_database
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -62,10 +63,10 @@ def test_a_member_killed_between_effect_and_acknowledgement_has_each_effect_once
         producer.send(Message(topic, body))
 
     with member(*arguments, "--dies", "before-commit") as killed:
-        assert killed.wait(60) == -9
+        assert killed.wait(PATIENCE) == -9
     assert effects(database) == []
     with member(*arguments, "--dies", "before-acknowledgement") as killed:
-        assert killed.wait(60) == -9
+        assert killed.wait(PATIENCE) == -9
     done = effects(database)
     assert done
     with member(*arguments) as last:

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from rmqtools.once import RedisStore, SqlStore
 from tests.integration.databases import postgresql, redis_server
 from tests.support.cluster_scene import wait_until
+from tests.support.patience import PATIENCE
 from tests.unit.once.test_key_store import (  # noqa: F401 - the same tests
     test_a_block_that_raises_leaves_its_keys_new,
     test_keys_that_are_done_are_neither_new_nor_busy,
@@ -41,7 +42,7 @@ def test_a_key_of_an_open_transaction_is_waited_for(tmp_path, is_done, found):
             if is_done:
                 first.done |= first.new
 
-        assert second.result(60) == found
+        assert second.result(PATIENCE) == found
 
 
 def _new_keys(store: SqlStore) -> frozenset[str]:

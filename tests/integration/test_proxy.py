@@ -36,6 +36,7 @@ from rmqtools.policy.endpoint.features import BROKER_SHARES, PINS, REQUEST_REPLY
 from tests.support.cluster_scene import wait_until
 from tests.support.command_line import rmqtools
 from tests.support.listening import Heard, committed, new_group, numbers
+from tests.support.patience import PATIENCE
 from tests.support.reading import await_messages, await_readable, read_all
 from tests.support.transactions import COMMIT, ROLLBACK, Listener
 
@@ -73,7 +74,7 @@ def test_every_way_of_sending_passes_and_ranges_are_read(sender, reader, proxied
     single = [Message(topic, body) for body in numbers(3)]
 
     sender.send(single[0])
-    sender.send_async(single[1]).result(10)
+    sender.send_async(single[1]).result(PATIENCE)
     sender.send_oneway(single[2])
     sender.send_batch([Message(topic, body) for body in numbers(3, 6)])
     sender.send_many([Message(topic, body) for body in numbers(6, 40)])
@@ -87,7 +88,7 @@ def test_thousands_of_sends_at_once_share_requests_and_are_stored_once(proxy, re
     config = ProducerConfig(name_server=proxy, group="through-proxy", linger=0.01)
     with Producer(config) as producer:
         futures = [producer.send_async(Message(topic, body), timeout=30) for body in numbers(3000)]
-        results = [future.result(60) for future in futures]
+        results = [future.result(PATIENCE) for future in futures]
 
     await_readable(proxied, results)
     assert sorted(int(message.body) for message in read_all(reader, proxied, topic)) == list(range(3000))

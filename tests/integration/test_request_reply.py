@@ -20,6 +20,7 @@ from rmqtools import (
 )
 from rmqtools.errors import RemotingTimeoutError
 from tests.support.cluster_scene import wait_until
+from tests.support.patience import PATIENCE, PATIENT_REQUEST
 from tests.support.reading import read_all
 from tests.support.threads import in_thread
 
@@ -67,7 +68,7 @@ def answering(local_cluster, admin, client):
             yield results
         finally:
             over.set()
-            server.result(20)
+            server.result(PATIENCE)
 
     return run
 
@@ -82,7 +83,9 @@ def test_a_new_producers_first_request_needs_no_heartbeat_to_have_come_before(
     with answering(topic) as replies:
         for n in range(4):
             with Producer(config) as producer:
-                assert producer.request(Message(topic, b"%d" % n), timeout=10).body == b"re: %d" % n
+                assert (
+                    producer.request(Message(topic, b"%d" % n), timeout=PATIENT_REQUEST).body == b"re: %d" % n
+                )
 
     assert {len(result.attempts) for result in replies} == {1}
     assert {result.queue.broker_name for result in replies} == {"broker-a", "broker-b"}
@@ -94,7 +97,7 @@ def test_each_of_many_requests_gets_its_own_reply(local_cluster, make_topic, ans
     async def ask_all() -> list[bytes]:
         config = ProducerConfig(name_server=local_cluster.name_server, group="askers")
         async with aio.Producer(config) as producer:
-            asked = [producer.request(Message(topic, b"%d" % n), timeout=20) for n in range(50)]
+            asked = [producer.request(Message(topic, b"%d" % n), timeout=PATIENT_REQUEST) for n in range(50)]
             return [reply.body for reply in await asyncio.gather(*asked)]
 
     with answering(topic):
@@ -105,7 +108,7 @@ def test_a_large_reply_travels_compressed_and_arrives_as_it_was(producer, make_t
     topic, body = make_topic(), b"large " * 100_000
 
     with answering(topic, lambda request: create_reply(request, body)):
-        reply = producer.request(Message(topic, body), timeout=10)
+        reply = producer.request(Message(topic, body), timeout=PATIENT_REQUEST)
 
     assert zlib.crc32(reply.body) == zlib.crc32(body)
     assert reply.sys_flag & 1 == 0
@@ -131,10 +134,10 @@ def test_java_answers_our_request(local_cluster, java_peer, producer, make_topic
     topic = make_topic()
     answering = in_thread(lambda: java_peer.run("answer", local_cluster.name_server, topic, "1"))
 
-    reply = producer.request(Message(topic, b"question"), timeout=60)
+    reply = producer.request(Message(topic, b"question"), timeout=PATIENCE)
 
     assert reply.body == b"re: question"
-    assert answering.result(60) == [{"status": "SEND_OK"}]
+    assert answering.result(PATIENCE) == [{"status": "SEND_OK"}]
 
 
 def test_we_answer_the_request_of_java(local_cluster, java_peer, producer, make_topic, client, admin):
@@ -145,4 +148,4 @@ def test_we_answer_the_request_of_java(local_cluster, java_peer, producer, make_
 
     producer.send(create_reply(request, b"answer"))
 
-    assert asking.result(60) == [{"reply": "answer"}]
+    assert asking.result(PATIENCE) == [{"reply": "answer"}]

@@ -62,7 +62,13 @@ def test_a_run_with_every_role_and_many_failures_leaves_no_secret(left, environm
     program = [sys.executable, "-m", "tests.integration.secretive_run", cluster.name_server, str(key_file)]
 
     run = subprocess.run(
-        program, env=environment, cwd=left, capture_output=True, text=True, timeout=120, check=False
+        program,
+        env=environment,
+        cwd=left,
+        capture_output=True,
+        text=True,
+        timeout=PROGRAM_PATIENCE,
+        check=False,
     )
 
     assert run.stdout.splitlines()[-1:] == ["done"], run.stderr
@@ -83,12 +89,12 @@ def test_commands_show_no_secret_on_their_command_lines_nor_in_what_they_write(l
     ) as reader:
         listed = subprocess.run(["ps", "-axww", "-o", "args"], capture_output=True, check=True).stdout
         reader.terminate()
-        shown = b"".join(reader.communicate(timeout=60))
+        shown = b"".join(reader.communicate(timeout=PROGRAM_PATIENCE))
     refused = subprocess.run(
         [*COMMAND, "topic", "list", "--set", "request_timeout=0.1", "-n", "127.0.0.1:1"],
         env=environment | keys,
         capture_output=True,
-        timeout=60,
+        timeout=PROGRAM_PATIENCE,
         check=False,
     )
 
@@ -104,7 +110,7 @@ def test_a_secret_on_a_command_line_is_refused_without_showing_it(left, environm
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PROGRAM_PATIENCE,
         check=False,
     )
 

@@ -201,14 +201,14 @@ def check(case: str, pattern: str, settings: dict[str, Any]) -> None:
     """Fail several times: the same text, one of them soon, and few connections for each."""
     host, _, port = settings["name_server"].rpartition(":")
     bridge, counter = Bridge(), FaultProxy(f"127.0.0.1:{port}")
-    bridge.submit(counter.__aenter__).result(20)
+    bridge.submit(counter.__aenter__).result(patience.PATIENCE)
     try:
         behind = settings | {"name_server": f"{host}:{counter.addr.rpartition(':')[2]}"}
         tries = list[tuple[str, float]]()
         while len(tries) < TRIES.start or (len(tries) < TRIES.stop and soonest(tries) > PATIENCE):
             tries.append(failing_send(behind))
     finally:
-        bridge.submit(lambda: counter.__aexit__(None, None, None)).result(20)
+        bridge.submit(lambda: counter.__aexit__(None, None, None)).result(patience.PATIENCE)
     seconds = soonest(tries)
     print(f"| {case} | {tries[0][0]} | {seconds:.3f} |")
     for shown, _ in tries:

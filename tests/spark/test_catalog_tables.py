@@ -5,6 +5,7 @@ import pytest
 from tests.spark.streams import error_of as stream_error
 from tests.spark.test_errors import error_of
 from tests.spark.test_errors_first_line import top
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -43,7 +44,7 @@ def test_a_table_without_columns_is_not_made(spark, sql_options):
 def test_a_table_with_columns_can_neither_be_read_nor_written(spark, table, tmp_path):
     def read_as_stream():
         writer = spark.readStream.table(table).writeStream.format("noop")
-        writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination(60)
+        writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination(PATIENCE)
 
     texts = [
         error_of(lambda: spark.table(table).count()),

@@ -6,6 +6,7 @@ import pytest
 
 from tests.spark.streams import error_of as stream_error
 from tests.spark.test_errors import error_of
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -79,6 +80,6 @@ def test_of_a_stream_that_is_written(spark, local_cluster, tmp_path):
     writer = rows.writeStream.format("rocketmq").options(nameServer=local_cluster.name_server, topic="T")
     query = writer.option("checkpointLocation", str(tmp_path)).start
 
-    text = stream_error(lambda: query().awaitTermination(60))
+    text = stream_error(lambda: query().awaitTermination(PATIENCE))
 
     assert "column 'boddy' cannot be written (did you mean 'body'?)" in top(text)

@@ -7,6 +7,7 @@ from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.option_table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.spark.streams import await_true, error_of, fill, stored_places
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -70,7 +71,7 @@ def test_another_topic_under_an_old_checkpoint_delivers_no_row(stream, two):
     changed = stream(topic=second, startingOffsets="earliest")
     running = []
 
-    text = error_of(lambda: running.append(changed.start()) or running[0].awaitTermination(60))
+    text = error_of(lambda: running.append(changed.start()) or running[0].awaitTermination(PATIENCE))
 
     assert f"{first}/broker-a/0 is no longer selected by the options" in text
     assert {row.topic for row in changed.rows()} == {first}

@@ -10,6 +10,7 @@ from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import TopicNotFoundError
 from tests.spark.streams import await_true, error_of, fill, stored_places
 from tests.spark.test_errors import error_of as refusal
+from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -50,7 +51,7 @@ def test_a_stream_ends_at_its_ending_time(one, producer, admin, stream):
     query = stream(topic=topic, startingOffsets="earliest", endingTimestamp=ending, pollInterval="50ms")
     running = query.start()
 
-    assert spark_connector.stop_at_end(running, timeout=60)
+    assert spark_connector.stop_at_end(running, timeout=PATIENCE)
 
     assert sum(query.places().values()) == 5
 

@@ -16,7 +16,7 @@ import pytest
 from rmqtools import Admin, Client, ClientConfig
 from tests.spark.streams import await_true
 from tests.support.cluster_scene import wait_until
-from tests.support.patience import PROGRAM_PATIENCE
+from tests.support.patience import PATIENCE, PROGRAM_PATIENCE
 from tests.support.reading import read_all
 
 pytestmark = [pytest.mark.spark, pytest.mark.docker]
@@ -44,7 +44,7 @@ class PacedWrite:
 
     def await_mark(self, mark: int) -> None:
         reached = self._folder / f"reached-{mark}"
-        wait_until(lambda: reached.exists() or self._process.poll() is not None, seconds=240)
+        wait_until(lambda: reached.exists() or self._process.poll() is not None, seconds=PATIENCE)
         assert reached.exists(), self._process.communicate()
 
     def go(self, mark: int) -> None:
@@ -94,7 +94,7 @@ def stored_numbers(name_server: str, topic: str, rows: int) -> Counter[int]:
             found.update(int(message.body) for message in read_all(client, admin, topic))
             return len(found) == rows
 
-        await_true(all_there, f"{rows} rows in {topic}, not {len(found)}", timeout=60)
+        await_true(all_there, f"{rows} rows in {topic}, not {len(found)}", timeout=PATIENCE)
         return found
 
 

@@ -104,7 +104,7 @@ class Scene:
     def up_interrupted(self, number: signal.Signals) -> "subprocess.CompletedProcess[str]":
         """Send a signal to ``up`` as soon as a server process exists."""
         process = self.start("up")
-        wait_until(lambda: find_processes(self.directory) or process.poll() is not None, seconds=200)
+        wait_until(lambda: find_processes(self.directory) or process.poll() is not None, seconds=PATIENCE)
         process.send_signal(number)
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate(timeout=PATIENCE)
         return subprocess.CompletedProcess(process.args, process.returncode, out, error)
