@@ -9,6 +9,7 @@ from rmqtools.policy import group_check
 from tests.support.cluster_scene import wait_until
 from tests.support.command_line import rmqtools
 from tests.support.java_consumer import JavaConsumer
+from tests.support.patience import PATIENT_REQUEST
 from tests.support.python_consumer import PythonConsumer
 
 pytestmark = pytest.mark.broker
@@ -33,9 +34,10 @@ def test_a_group_of_java_and_our_members_is_shown_with_owners_and_found_well(
         java.await_assigned(2)
         wait_until(lambda: len(owned(ours, topic)) == 2)
         wait_until(lambda: admin.check_group(group).findings == ())
-        shown = rmqtools("group", "show", group, "--json", **variables)
-        table = rmqtools("group", "show", group, **variables).stdout
-        checked = rmqtools("group", "check", group, **variables)
+        patient = (group, "--set", f"request_timeout={PATIENT_REQUEST}")
+        shown = rmqtools("group", "show", *patient, "--json", **variables)
+        table = rmqtools("group", "show", *patient, **variables).stdout
+        checked = rmqtools("group", "check", *patient, **variables)
         ours_own = {(queue.broker_name, queue.queue_id) for queue in owned(ours, topic)}
 
     view = json.loads(shown.stdout)
