@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import StreamingQueryException
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -14,9 +16,9 @@ from rmqtools import Admin, Message, MessageQueue, Producer
 from rmqtools.clock import SYSTEM_CLOCK
 from tests.support.patience import PATIENCE
 from tests.support.reading import await_writable
+from tests.support.spark_limit import GAVE_UP
 
 PLACE = ("topic", "brokerName", "queueId", "queueOffset")
-_WORKER_TOO_LATE = "failed to connect back"  # Spark waits 10 s for its own Python worker, and no longer
 
 Place = tuple[str, str, int, int]
 
@@ -40,29 +42,16 @@ class Stream:
             if not query.isActive:
                 query.awaitTermination(1)
 
-        return self._retried(first_batch, trigger or {"processingTime": "0 seconds"})
+        return run_to_end(lambda: self._begin(trigger or {"processingTime": "0 seconds"}), first_batch)
 
     def run(self, **trigger: Any) -> StreamingQuery:
         """Run to the end: everything that is there now, by ``availableNow`` unless told otherwise."""
 
-        def end(query: StreamingQuery) -> None:
-            assert query.awaitTermination(PATIENCE)
+        return run_to_end(lambda: self._begin(trigger or {"availableNow": True}))
 
-        return self._retried(end, trigger or {"availableNow": True})
-
-    def _retried(self, wait: Callable[[StreamingQuery], None], trigger: dict[str, Any]) -> StreamingQuery:
-        """Start it, again only where Spark had no patience with its own worker on a busy machine."""
-        for tries_left in (2, 1, 0):
-            writer = self.load().writeStream.format("parquet").option("path", str(self.folder / "rows"))
-            query = writer.option("checkpointLocation", str(self.checkpoint)).trigger(**trigger).start()
-            try:
-                wait(query)
-            except StreamingQueryException as error:
-                if not tries_left or _WORKER_TOO_LATE not in str(error):
-                    raise
-                continue
-            return query
-        raise AssertionError
+    def _begin(self, trigger: dict[str, Any]) -> StreamingQuery:
+        writer = self.load().writeStream.format("parquet").option("path", str(self.folder / "rows"))
+        return writer.option("checkpointLocation", str(self.checkpoint)).trigger(**trigger).start()
 
     @property
     def checkpoint(self) -> Path:
@@ -122,13 +111,32 @@ def await_true(condition: Callable[[], Any], what: str, *, timeout: float = PATI
         assert SYSTEM_CLOCK.monotonic() < deadline, f"not in {timeout:.0f} s: {what}"
 
 
-def error_of(query_end: Callable[[], Any]) -> str:
-    """What a query died of."""
-    try:
-        query_end()
-    except StreamingQueryException as error:
-        return str(error)
-    raise AssertionError("it did not die")
+def _end(query: StreamingQuery) -> None:
+    assert query.awaitTermination(PATIENCE)
+
+
+def run_to_end(
+    start: Callable[[], StreamingQuery], wait: Callable[[StreamingQuery], None] = _end
+) -> StreamingQuery:
+    """Start a query and wait for it; again only where Spark gave up its own worker on a busy machine."""
+    for tries_left in (2, 1, 0):
+        query = start()
+        try:
+            wait(query)
+        except StreamingQueryException as error:
+            if not tries_left or GAVE_UP not in str(error):
+                raise
+        else:
+            return query
+    raise AssertionError
+
+
+def error_of(action: Callable[[], Any]) -> str:
+    """The text a user would see; where Spark gave up its own worker, the test is run again."""
+    with pytest.raises((PySparkException, Py4JError)) as error:
+        action()
+    assert GAVE_UP not in str(error.value), GAVE_UP
+    return str(error.value)
 
 
 def next_offsets(planned: dict[str, Any], queues: Iterable[MessageQueue]) -> list[int]:

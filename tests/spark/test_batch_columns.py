@@ -10,8 +10,7 @@ from rmqtools.clock import SYSTEM_CLOCK
 from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.option_table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
-from tests.spark.streams import await_true
-from tests.spark.test_errors import error_of
+from tests.spark.streams import await_true, error_of
 from tests.support.reading import await_readable
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]

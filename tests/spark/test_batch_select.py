@@ -10,7 +10,7 @@ from rmqtools.errors import ConfigError
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.read_settings import read_options
 from spark_connector.read.lookup import Lookup
-from tests.spark.test_errors import error_of
+from tests.spark.streams import error_of
 from tests.support.reading import await_readable
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.spark.streams import error_of as stream_error
-from tests.spark.test_errors import error_of
+from tests.spark.streams import error_of
 from tests.spark.test_errors_first_line import top
 from tests.support.patience import PATIENCE
 
@@ -50,7 +49,7 @@ def test_a_table_with_columns_can_neither_be_read_nor_written(spark, table, tmp_
         error_of(lambda: spark.table(table).count()),
         error_of(lambda: spark.sql(f"INSERT INTO {table} {ROW}")),
         error_of(lambda: spark.sql(ROW).writeTo(table).append()),
-        stream_error(read_as_stream),
+        error_of(read_as_stream),
     ]
 
     assert [text for text in texts if REMEDY not in top(text)] == []

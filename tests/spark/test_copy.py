@@ -8,7 +8,7 @@ import pytest
 from rmqtools import Message
 from rmqtools.errors import TopicNotFoundError
 from tests.spark.data import HARD_ROWS, WRITE_SCHEMA, message, messages_of
-from tests.spark.test_errors import error_of
+from tests.spark.streams import error_of
 from tests.support.patience import PATIENCE, PATIENT_WRITE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]

@@ -3,18 +3,9 @@
 import pytest
 
 from rmqtools import Perm
+from tests.spark.streams import error_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
-
-def error_of(action) -> str:
-    """The text a user would see."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    with pytest.raises((PySparkException, Py4JError)) as error:
-        action()
-    return str(error.value)
 
 
 def test_save_refuses_to_overwrite(write):

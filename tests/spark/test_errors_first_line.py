@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from tests.spark.streams import error_of as stream_error
-from tests.spark.test_errors import error_of
+from tests.spark.streams import error_of
 from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -64,13 +63,13 @@ def test_of_a_row_in_a_task(write, make_topic):
 
 
 def test_of_a_stream(stream):
-    text = stream_error(stream(topic="never-made").run)
+    text = error_of(stream(topic="never-made").run)
 
     assert "topic 'never-made' has no route" in top(text)
 
 
 def test_of_the_options_of_a_stream(stream):
-    text = stream_error(stream(topic="T", maxTriggerDelay="5s").run)
+    text = error_of(stream(topic="T", maxTriggerDelay="5s").run)
 
     assert "option 'maxTriggerDelay' needs option 'minOffsetsPerTrigger': set it too" in top(text)
 
@@ -80,6 +79,6 @@ def test_of_a_stream_that_is_written(spark, local_cluster, tmp_path):
     writer = rows.writeStream.format("rocketmq").options(nameServer=local_cluster.name_server, topic="T")
     query = writer.option("checkpointLocation", str(tmp_path)).start
 
-    text = stream_error(lambda: query().awaitTermination(PATIENCE))
+    text = error_of(lambda: query().awaitTermination(PATIENCE))
 
     assert "column 'boddy' cannot be written (did you mean 'body'?)" in top(text)

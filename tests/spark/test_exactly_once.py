@@ -4,10 +4,11 @@ from collections import Counter
 from functools import partial
 
 import pytest
-from pyspark.errors import PythonException, StreamingQueryException
+from pyspark.errors import PythonException
 
 import spark_connector
 from rmqtools import Admin, ClientConfig
+from tests.spark.streams import run_to_end
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE, PATIENT_WRITE
 
@@ -106,16 +107,7 @@ def test_a_stream_whose_commit_failed_stores_the_rows_that_were_decided_first(
 
     def run():
         writer = frame.writeStream.format("rocketmq").options(**given).trigger(availableNow=True)
-        for _ in range(3):
-            query = writer.start()
-            try:
-                assert query.awaitTermination(PATIENCE)
-            except StreamingQueryException as error:
-                if "failed to connect back" in str(error):  # Spark waits 10 s for its own Python worker
-                    continue
-                raise
-            return query
-        raise AssertionError("Spark never reached its own worker")
+        return run_to_end(writer.start)
 
     first = run()
     for file in ("0", ".0.crc"):  # as if the driver was killed right after its commit

@@ -10,6 +10,7 @@ from pyspark import inheritable_thread_target
 from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 
 import spark_connector
+from tests.spark.streams import run_to_end
 from tests.support.patience import PATIENCE, PATIENT_WRITE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -39,16 +40,7 @@ class Query:
         frame = self._spark.readStream.option("maxFilesPerTrigger", files).text(str(self.lines))
         writer = frame.selectExpr(f"{body} AS body").writeStream.format("rocketmq").options(**self.options)
         writer = writer.option("checkpointLocation", str(checkpoint or self.checkpoint))
-        for tries_left in (2, 1, 0):
-            query = writer.trigger(availableNow=True).start()
-            try:
-                assert query.awaitTermination(PATIENCE)
-            except StreamingQueryException as error:
-                if not tries_left or "failed to connect back" not in str(error):
-                    raise
-            else:
-                return query
-        raise AssertionError
+        return run_to_end(lambda: writer.trigger(availableNow=True).start())
 
     def numbers(self):
         return Counter(int(bytes(row.body)) for row in self._read_rows(topic=self.topic))

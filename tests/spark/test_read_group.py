@@ -10,7 +10,7 @@ from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.sync.loop import Bridge
 from tests.spark.conftest import ADMIN
-from tests.spark.test_errors import error_of
+from tests.spark.streams import error_of
 from tests.support.patience import PATIENCE, PATIENT_REQUEST
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]

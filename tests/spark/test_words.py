@@ -9,7 +9,6 @@ from rmqtools import MessageQueue
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import TopicNotFoundError
 from tests.spark.streams import await_true, error_of, fill, stored_places
-from tests.spark.test_errors import error_of as refusal
 from tests.support.patience import PATIENCE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
@@ -73,8 +72,8 @@ def test_a_stream_waits_for_a_topic_that_is_not_there_yet(stream, admin, produce
 def test_a_mistyped_topic_is_refused_on_request_where_brokers_would_make_it(write, admin, read, make_topic):
     topic, mistyped = make_topic(), "QXVZWYKJ"  # like no other topic: no hint
 
-    by_option = refusal(lambda: write([("a",)], "body string", topic=mistyped, createTopic="false"))
-    by_column = refusal(lambda: write([("a", mistyped)], "body string, topic string", createTopic="false"))
+    by_option = error_of(lambda: write([("a",)], "body string", topic=mistyped, createTopic="false"))
+    by_column = error_of(lambda: write([("a", mistyped)], "body string, topic string", createTopic="false"))
     write([("a",)], "body string", topic=topic, createTopic="false")
 
     for text in (by_option, by_column):

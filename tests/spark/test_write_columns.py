@@ -7,7 +7,7 @@ from unittest.mock import ANY
 import pytest
 
 from rmqtools.select import SelectMessageQueueByHash
-from tests.spark.test_errors import error_of
+from tests.spark.streams import error_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 

@@ -76,11 +76,11 @@ def paced_write(folder: Path, options: dict[str, str], *arguments: str) -> Itera
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    try:
-        yield PacedWrite(process, folder)
-    finally:
-        process.kill()
-        process.wait()
+    with process:
+        try:
+            yield PacedWrite(process, folder)
+        finally:
+            process.kill()
 
 
 def stored_numbers(name_server: str, topic: str, rows: int) -> Counter[int]:

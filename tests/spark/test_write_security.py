@@ -9,7 +9,7 @@ import trustme
 
 from rmqtools import Admin, ClientConfig
 from tests.spark.conftest import ADMIN
-from tests.spark.test_errors import error_of
+from tests.spark.streams import error_of
 from tests.support.relay import TlsProxy
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]

@@ -11,11 +11,10 @@ from pyspark.sql.types import StructType
 
 from spark_connector import drop_duplicates
 from spark_connector.write.stamps import HASH, STAMP
+from tests.spark.streams import run_to_end
 from tests.support.patience import PATIENCE, PATIENT_WRITE
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
-WORKER_TOO_LATE = "failed to connect back"  # Spark waits 10 s for its own Python worker, and no longer
 
 
 @pytest.fixture
@@ -46,19 +45,9 @@ def run(local_cluster, tmp_path):
             **PATIENT_WRITE,
             **options,
         }
-        query = writer.options(**settings).trigger(availableNow=True).start()
-        assert query.awaitTermination(PATIENCE)
-        return query
+        return run_to_end(writer.options(**settings).trigger(availableNow=True).start)
 
-    def write_once_more(frame, **options):
-        try:
-            return write(frame, **options)
-        except StreamingQueryException as error:
-            if WORKER_TOO_LATE not in str(error):
-                raise
-            return write(frame, **options)
-
-    return write_once_more
+    return write
 
 
 def texts(frame) -> Counter[str]:

@@ -6,11 +6,11 @@ machine needs longer now and then. Nothing else is run again.
 
 import pytest
 
-_GAVE_UP = "Python worker failed to connect back"
+GAVE_UP = "Python worker failed to connect back"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests on Spark."""
     for item in items:
         if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=[_GAVE_UP]))
+            item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=[GAVE_UP]))
