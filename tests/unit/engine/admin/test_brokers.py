@@ -5,7 +5,7 @@ import pytest
 from rmqtools import ClientConfig
 from rmqtools.aio import Admin
 from rmqtools.errors import RemotingTimeoutError
-from rmqtools.model.codes import RequestCode
+from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.wire.command import response
 from rmqtools.testing import NAME_SERVER, FakeCluster
 
@@ -21,6 +21,18 @@ async def test_a_look_ends_in_time_and_names_the_server_that_is_silent():
         found = await admin.fetch_brokers(timeout=2.0)
 
     assert [(one.broker_id, one.error) for one in found] == [(0, None), (1, "no answer within 2 s")]
+
+
+async def test_a_server_that_cannot_be_reached_or_refuses_has_its_error_and_the_others_are_shown():
+    async with FakeCluster(["a", "b", "c"]) as cluster, patient(cluster) as admin:
+        cluster.stop("a")
+        busy = response(ResponseCode.SYSTEM_BUSY, 0, remark="too many requests")
+        cluster.fault(code=RequestCode.GET_BROKER_RUNTIME_INFO, broker="b", times=None, answer=busy)
+        down, refuses, well = await admin.fetch_brokers()
+
+    assert "cannot connect" in (down.error or "")
+    assert "too many requests" in (refuses.error or "")
+    assert (well.error, bool(well.statistics)) == (None, True)
 
 
 async def test_a_name_server_that_is_silent_is_an_error_in_time():

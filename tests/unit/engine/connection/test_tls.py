@@ -56,6 +56,16 @@ def test_a_peer_that_hangs_up_on_plain_text_may_want_tls():
     assert why_hung_up(ConnectionResetError(), tls=False) is None
 
 
+def test_a_peer_that_hangs_up_on_tls_hangs_up_again():
+    alert = ssl.SSLError(1, "alert")
+    alert.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
+
+    for cause, text in ((None, "if it needs a client certificate"), (alert, "CERTIFICATE_REQUIRED")):
+        reason, is_final = why_hung_up(cause, tls=True) or ("", False)
+        assert text in reason
+        assert is_final
+
+
 @pytest.mark.parametrize("is_name_server", [True, False], ids=["name server", "broker"])
 async def test_a_broker_that_hangs_up_may_restart_and_a_name_server_wants_tls(is_name_server):
     async def disconnect(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

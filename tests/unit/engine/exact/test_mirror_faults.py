@@ -15,11 +15,12 @@ from rmqtools.errors import (
     DataLossError,
     ExactAppendError,
     SendError,
+    TopicNotFoundError,
 )
 from rmqtools.model.append_mark import APPEND_MARK, AppendMark
 from rmqtools.model.mirror import MIRROR_REFUSED
 from rmqtools.model.names import pop_retry_topic
-from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
+from rmqtools.testing import NAME_SERVER, FakeCluster, Reaction, RequestCode, ResponseCode
 from rmqtools.testing.fake.state import refused
 from tests.unit.engine.exact.exact_scene import until
 from tests.unit.engine.exact.test_mirror import TOPIC, bodies, clusters, copy, following, mirror, queue
@@ -178,6 +179,37 @@ async def test_queues_whose_broker_is_down_at_a_start_are_awaited_and_then_copie
             await running
 
         assert all_bodies(west) == [b"broker-a", b"broker-b", b"more"]
+
+
+async def test_routes_that_no_name_server_tells_are_awaited(caplog):
+    async with clusters(queues=1) as (east, west), mirror(east, west) as copying:
+        east.store(TOPIC, b"later", queue=queue())
+        west.stop(NAME_SERVER)
+        running = asyncio.create_task(copying.run())
+        await until(lambda: "routes_awaited" in caplog.text)
+        west.restart(NAME_SERVER)
+        await running
+
+        assert bodies(west) == [b"later"]
+
+
+async def test_a_topic_that_no_name_server_knows_for_a_while_is_awaited_by_a_mirror_that_has_copied(caplog):
+    async with clusters(queues=1) as (east, west), mirror(east, west) as copying, following(copying):
+        east.store(TOPIC, b"first", queue=queue())
+        await until(lambda: bodies(west))
+        west.stop("broker-a", in_route=False)
+        await until(lambda: "routes_awaited" in caplog.text)
+        west.restart("broker-a")
+        east.store(TOPIC, b"second", queue=queue())
+        await until(lambda: len(bodies(west)) == 2)
+
+
+@pytest.mark.parametrize("topics", [{"missing": TOPIC}, {TOPIC: "missing"}], ids=["source", "target"])
+async def test_a_topic_that_is_missing_from_the_start_is_an_error(topics):
+    async with clusters(queues=1) as (east, west):
+        with pytest.raises(TopicNotFoundError, match="missing"):
+            async with asyncio.timeout(60):
+                await copy(east, west, topics=topics)
 
 
 async def test_both_topics_may_grow_though_their_brokers_differ_in_number():

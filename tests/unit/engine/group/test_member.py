@@ -1,5 +1,7 @@
 """Names as brokers know them, and as users do."""
 
+import pytest
+
 from rmqtools.engine.group.member import TopicNames
 from rmqtools.model.queue import MessageQueue
 from tests.unit.engine.consumer.push_scene import stored
@@ -20,6 +22,13 @@ def test_a_message_of_a_plain_topic_is_handed_on_as_it_is():
     message = stored(1)
 
     assert PLAIN.plain_message(message) is message
+
+
+@pytest.mark.parametrize("namespace", ["A", "Z"])
+def test_a_message_of_a_namespace_has_its_plain_topic_whatever_comes_first_in_the_alphabet(namespace):
+    names = TopicNames(f"{namespace}%g", namespace)
+
+    assert names.plain_message(stored(1, topic=f"{namespace}%T")).topic == "T"
 
 
 def test_a_message_of_the_retry_topic_has_the_topic_it_was_sent_to():
