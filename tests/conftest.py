@@ -19,6 +19,7 @@ from rmqtools.cluster import LocalCluster
 from tests.support.clock import ManualClock
 from tests.support.patience import PATIENT_REQUEST
 from tests.support.proxy import running_proxy
+from tests.support.resting import RestingCluster
 from tests.support.scripted_peer import run
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def clock() -> ManualClock:
 @pytest.fixture(scope="module")
 def own_cluster() -> Iterator[LocalCluster]:
     """A name server and two masters of a module alone, which may pause, drain or change them."""
-    with LocalCluster(brokers=2) as cluster:
+    with RestingCluster(brokers=2) as cluster:
         yield cluster
 
 

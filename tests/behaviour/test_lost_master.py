@@ -41,6 +41,7 @@ from rmqtools.testing.fake.state import refused
 from tests.behaviour.site import commit, consumer_offset, max_offset, pull, send_header, until
 from tests.behaviour.wire import Wire, wire_to
 from tests.support.raw_sends import topic_header
+from tests.support.resting import RestingCluster
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 COUNT = 40
@@ -124,7 +125,7 @@ def site(request: pytest.FixtureRequest) -> Iterator[Replicated]:
         if request.param == "fake":
             yield OnFake(stack.enter_context(FakeCluster(slaves=1)))
         else:
-            yield OnReal(stack.enter_context(LocalCluster(slaves=1)))
+            yield OnReal(stack.enter_context(RestingCluster(slaves=1)))
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from rmqtools.model.names import dlq_topic
 from rmqtools.protocol.headers.pop_extra_info import parse_extra_info
 from tests.behaviour.site import pulled, until
 from tests.support.patience import PATIENCE
+from tests.support.resting import RestingCluster
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 SLOW_ON_REAL = pytest.mark.parametrize(
@@ -39,7 +40,7 @@ REVIVED = 30.0  # seconds in which a broker gives out again what nobody acknowle
 @pytest.fixture(scope="module")
 def local_cluster() -> Iterator[LocalCluster]:
     """Brokers that may pop: 5.5.0 forbids it where the timer wheel is off."""
-    with LocalCluster(brokers=2, timer_wheel=True) as cluster:
+    with RestingCluster(brokers=2, timer_wheel=True) as cluster:
         yield cluster
 
 

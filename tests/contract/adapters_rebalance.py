@@ -113,6 +113,9 @@ class _ScriptedHolder(Fake):
     async def lock(self, queues: Collection[MessageQueue]) -> Collection[MessageQueue]:
         return [queue for queue in queues if queue not in self._refused] if self.is_orderly else queues
 
+    async def unlock(self, queues: Collection[MessageQueue]) -> None:
+        """Ours: Java keeps the lock of a queue whose start is unknown."""
+
     def forget(self, queue: MessageQueue) -> None:
         self.forgotten.append(queue)
 

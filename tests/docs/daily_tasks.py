@@ -35,6 +35,7 @@ from rmqtools import (
 from rmqtools.allocate import AllocateByPins
 from rmqtools.cluster import LocalCluster
 from tests.support.cluster_scene import wait_until
+from tests.support.resting import RestingCluster
 from tests.support.tables import table_rows
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "daily-tasks.md"
@@ -105,7 +106,7 @@ def scene() -> Iterator[tuple[Path, dict[str, str]]]:
         program = programs / "rmqtools"
         program.write_text(f"#!{sys.executable}\nfrom rmqtools.cli import main\nmain()\n")
         program.chmod(0o755)
-        cluster = stack.enter_context(LocalCluster(brokers=2, directory=folder / "cluster"))
+        cluster = stack.enter_context(RestingCluster(brokers=2, directory=folder / "cluster"))
         variables = {
             "NAMESRV_ADDR": cluster.name_server,
             "PATH": f"{programs}:{os.environ['PATH']}",

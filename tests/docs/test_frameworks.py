@@ -21,7 +21,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from rmqtools import Admin, Client, ClientConfig, Message, Producer, ProducerConfig
-from rmqtools.cluster import ClusterSecurity, LocalCluster
+from rmqtools.cluster import ClusterSecurity
 from tests.docs.blocks import DOCS, ROOT
 from tests.docs.frameworks import framework_programs
 from tests.docs.pages import ADDRESS
@@ -29,6 +29,7 @@ from tests.docs.test_pages import environment
 from tests.support.cluster_scene import wait_until
 from tests.support.greenlets_run import PRINTED, run_scene
 from tests.support.reading import await_messages
+from tests.support.resting import RestingCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
@@ -78,7 +79,7 @@ app.conf.broker_transport_options = {
 @pytest.fixture(scope="module")
 def name_server() -> Iterator[str]:
     """A broker that refuses nothing because the machine is busy."""
-    with LocalCluster(brokers=1, broker_settings={"waitTimeMillsInSendQueue": "10000"}) as cluster:
+    with RestingCluster(brokers=1, broker_settings={"waitTimeMillsInSendQueue": "10000"}) as cluster:
         yield cluster.name_server
 
 
@@ -330,7 +331,7 @@ def test_greenlets_use_a_real_broker(scene, name_server, topic):
 
 
 def test_greenlets_use_a_broker_that_accepts_nothing_but_tls():
-    with LocalCluster(security=ClusterSecurity(client_certificates=True)) as cluster:
+    with RestingCluster(security=ClusterSecurity(client_certificates=True)) as cluster:
         settings = cluster.client_settings
         with Admin(ClientConfig(**settings)) as admin:
             for scene in PRINTED:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from rmqtools import Admin, ClientConfig
-from rmqtools.cluster import LocalCluster
 from tests.docs.blocks import ROOT, blocks_of, pages
 from tests.docs.pages import (
     SLOW,
@@ -21,6 +20,7 @@ from tests.docs.pages import (
     WITH_TIMER_WHEEL,
 )
 from tests.support.patience import PROGRAM_PATIENCE
+from tests.support.resting import RestingCluster
 
 pytestmark = pytest.mark.broker
 
@@ -83,7 +83,7 @@ def test_the_blocks_of_a_page_run(page, local_cluster, orders, tmp_path):
 @pytest.mark.slow  # it starts a cluster
 @pytest.mark.parametrize("page", sorted(WITH_TIMER_WHEEL))
 def test_the_blocks_of_a_page_that_needs_a_timer_wheel_run(page, tmp_path):
-    with LocalCluster(brokers=1, timer_wheel=True) as cluster:
+    with RestingCluster(brokers=1, timer_wheel=True) as cluster:
         with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
             admin.create_topic(TOPIC, read_queue_nums=4, write_queue_nums=4)
         run(tmp_path, "-m", "tests.docs.run_page", page, cluster.name_server)

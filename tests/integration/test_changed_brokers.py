@@ -25,6 +25,7 @@ from rmqtools.protocol.messages.stored import decode_messages
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import new_group
 from tests.support.patience import PATIENCE
+from tests.support.resting import RestingCluster
 
 pytestmark = pytest.mark.broker
 
@@ -36,7 +37,7 @@ QUEUE = MessageQueue("T", "broker-a", 0)
 def cluster() -> Iterator[LocalCluster]:
     """One broker that takes no conditions and leaves resets of offsets to members; one queue has messages."""
     settings = {"enablePropertyFilter": "false", "useServerSideResetOffset": "false"}
-    with LocalCluster(broker_settings=settings) as cluster:
+    with RestingCluster(broker_settings=settings) as cluster:
         with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
             admin.create_topic(QUEUE.topic, read_queue_nums=1, write_queue_nums=1)
             with Producer(ProducerConfig(name_server=cluster.name_server, group="tests")) as producer:

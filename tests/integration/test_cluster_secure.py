@@ -10,6 +10,7 @@ import pytest
 from rmqtools.cluster import ClusterError, ClusterSecurity, LocalCluster
 from tests.support.cluster_scene import Scene, leftovers
 from tests.support.patience import PROGRAM_PATIENCE
+from tests.support.resting import RestingCluster
 
 pytestmark = pytest.mark.broker
 
@@ -26,14 +27,14 @@ def test_a_broker_opens_no_port_of_replication(local_cluster: LocalCluster) -> N
 @pytest.mark.slow  # starts several brokers
 def test_a_broker_that_may_have_slaves_is_named_with_its_open_port_and_refused_if_secure() -> None:
     replicates = {"brokerRole": "SYNC_MASTER"}
-    with LocalCluster(broker_settings=replicates) as cluster:
+    with RestingCluster(broker_settings=replicates) as cluster:
         (addr,) = cluster.broker_addrs.values()
         assert cluster.exposed_ports == [int(addr.rpartition(":")[2]) + 1]
 
     with pytest.raises(
         ClusterError, match="gives stored messages to everybody: a secured cluster has no slaves"
     ):
-        LocalCluster(broker_settings=replicates, security=ClusterSecurity()).start()
+        RestingCluster(broker_settings=replicates, security=ClusterSecurity()).start()
 
 
 @pytest.mark.slow

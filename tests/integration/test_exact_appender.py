@@ -18,6 +18,7 @@ from rmqtools.protocol.wire.bodies import format_unlock
 from rmqtools.protocol.wire.command import request
 from tests.support.cluster_scene import pid_of
 from tests.support.patience import PATIENCE, PATIENT_REQUEST
+from tests.support.resting import RestingCluster
 
 pytestmark = pytest.mark.broker
 
@@ -90,7 +91,7 @@ def test_killed_writers_leave_each_message_once_and_in_order(local_cluster, make
 
 @pytest.fixture
 def own_cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(brokers=1) as cluster:
+    with RestingCluster(brokers=1) as cluster:
         with Admin(ClientConfig(name_server=cluster.name_server, request_timeout=PATIENT_REQUEST)) as admin:
             admin.create_topic("target", read_queue_nums=1, write_queue_nums=1)
         yield cluster

@@ -16,6 +16,7 @@ from rmqtools.model.message import MessageExt
 from tests.support.cluster_scene import pid_of
 from tests.support.patience import PATIENCE, PATIENT_REQUEST
 from tests.support.reading import read_queues
+from tests.support.resting import RestingCluster
 
 pytestmark = pytest.mark.broker
 
@@ -87,7 +88,7 @@ def test_a_mirror_that_was_interrupted_goes_on_where_it_was(local_cluster, make_
 def two_clusters(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LocalCluster, LocalCluster]]:
     """Two clusters of two brokers, whose brokers keep a dead writer's lock for two seconds."""
     monkeypatch.setenv("JDK_JAVA_OPTIONS", f"-Drocketmq.broker.rebalance.lockMaxLiveTime={LOCK_SECONDS}")
-    with LocalCluster(brokers=2) as source, LocalCluster(brokers=2) as target:
+    with RestingCluster(brokers=2) as source, RestingCluster(brokers=2) as target:
         for cluster in (source, target):
             with Admin(config_of(cluster.name_server)) as admin:
                 admin.create_topic("orders", read_queue_nums=2, write_queue_nums=2)

@@ -3,9 +3,9 @@
 import pytest
 
 from rmqtools import Admin, ClientConfig
-from rmqtools.cluster import LocalCluster
 from tests.support.listening import numbers
 from tests.support.patience import PATIENT_WRITE
+from tests.support.resting import RestingCluster
 
 pytestmark = pytest.mark.broker
 
@@ -14,7 +14,7 @@ NOWHERE = "127.9.9.9"
 
 @pytest.fixture(scope="module")
 def nat_cluster():
-    with LocalCluster(broker_settings={"brokerIP1": NOWHERE, "brokerIP2": NOWHERE}) as cluster:
+    with RestingCluster(broker_settings={"brokerIP1": NOWHERE, "brokerIP2": NOWHERE}) as cluster:
         yield cluster
 
 

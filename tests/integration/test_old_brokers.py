@@ -18,18 +18,18 @@ from rmqtools import (
     PushConsumerConfig,
     QueueRange,
 )
-from rmqtools.cluster import LocalCluster
 from rmqtools.errors import UnsupportedError
 from rmqtools.group import MessageRequestMode
 from tests.support.listening import Heard, new_group
 from tests.support.patience import PATIENCE
+from tests.support.resting import RestingCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
 def name_server() -> Iterator[str]:
-    with LocalCluster(version="4.9.7") as cluster:
+    with RestingCluster(version="4.9.7") as cluster:
         yield cluster.name_server
 
 

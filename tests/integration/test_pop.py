@@ -33,6 +33,7 @@ from tests.support.cluster_scene import wait_until
 from tests.support.listening import Listener
 from tests.support.raw_sends import create_batch_topic, send_batch
 from tests.support.reading import read_all
+from tests.support.resting import RestingCluster
 
 pytestmark = pytest.mark.broker
 
@@ -42,7 +43,7 @@ REVIVED = 60.0  # seconds in which a broker gives out again what nobody acknowle
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(timer_wheel=True) as cluster:
+    with RestingCluster(timer_wheel=True) as cluster:
         yield cluster
 
 

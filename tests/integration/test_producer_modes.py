@@ -8,13 +8,14 @@ from rmqtools import Admin, Client, Message, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
 from rmqtools.errors import BrokerError
 from tests.support.reading import await_messages
+from tests.support.resting import RestingCluster
 
 pytestmark = pytest.mark.broker
 
 
 @pytest.fixture(scope="module")
 def timer_cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(timer_wheel=True) as cluster:
+    with RestingCluster(timer_wheel=True) as cluster:
         yield cluster
 
 

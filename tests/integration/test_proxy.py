@@ -30,7 +30,6 @@ from rmqtools import (
     TransactionProducer,
 )
 from rmqtools.allocate import AllocateByPins
-from rmqtools.cluster import LocalCluster
 from rmqtools.errors import SendError, UnsupportedError
 from rmqtools.policy.endpoint.features import BROKER_SHARES, PINS, REQUEST_REPLY, SQL_FILTERS, TOPICS
 from tests.support.cluster_scene import wait_until
@@ -38,6 +37,7 @@ from tests.support.command_line import rmqtools
 from tests.support.listening import Heard, committed, new_group, numbers
 from tests.support.patience import PATIENCE
 from tests.support.reading import await_messages, await_readable, read_all
+from tests.support.resting import RestingCluster
 from tests.support.transactions import COMMIT, ROLLBACK, Listener
 
 pytestmark = pytest.mark.broker
@@ -339,7 +339,7 @@ def test_an_exact_appender_is_refused_at_its_start(sender, make_topic):
 
 @pytest.mark.slow
 def test_a_local_cluster_with_a_proxy_delays_and_recalls():
-    with LocalCluster(proxy=True, timer_wheel=True) as cluster:
+    with RestingCluster(proxy=True, timer_wheel=True) as cluster:
         with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
             admin.create_topic("T", read_queue_nums=1, write_queue_nums=1, message_type="DELAY")
         config = ClientConfig(name_server=cluster.proxy)

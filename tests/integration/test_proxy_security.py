@@ -23,6 +23,7 @@ from tests.integration.test_security_matrix import create_bob, texts
 from tests.support.listening import Heard, new_group, numbers
 from tests.support.proxy import running_proxy
 from tests.support.reading import await_messages
+from tests.support.resting import RestingCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]  # test_proxy.py and test_security_matrix.py, each alone
 
@@ -32,7 +33,7 @@ TOPIC = "guarded"
 @pytest.fixture(scope="module")
 def secured() -> Iterator[LocalCluster]:
     """TLS and ACL 2.0; the user bob may do nothing."""
-    with LocalCluster(security=ClusterSecurity()) as cluster:
+    with RestingCluster(security=ClusterSecurity()) as cluster:
         with Admin(ClientConfig.from_mapping(texts(cluster.client_settings))) as admin:
             admin.create_topic(TOPIC, read_queue_nums=1, write_queue_nums=1)
         Bridge().run(lambda: create_bob(cluster))

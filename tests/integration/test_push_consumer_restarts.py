@@ -5,11 +5,11 @@ import threading
 import pytest
 
 from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig, PushConsumer, PushConsumerConfig
-from rmqtools.cluster import LocalCluster
 from rmqtools.errors import SendError
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Heard
 from tests.support.patience import PATIENCE
+from tests.support.resting import RestingCluster
 
 pytestmark = pytest.mark.broker
 
@@ -19,7 +19,7 @@ TOPIC = "Restarts"
 @pytest.fixture(scope="module")
 def own_cluster(tmp_path_factory):
     """A name server and a broker of this module's own, to be killed."""
-    with LocalCluster(directory=tmp_path_factory.mktemp("cluster")) as cluster:
+    with RestingCluster(directory=tmp_path_factory.mktemp("cluster")) as cluster:
         with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
             admin.create_topic(TOPIC, read_queue_nums=4, write_queue_nums=4)
         yield cluster

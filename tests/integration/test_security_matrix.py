@@ -41,6 +41,7 @@ from rmqtools.sync.loop import Bridge
 from tests.support import patience
 from tests.support.listening import Heard
 from tests.support.relay import TlsProxy
+from tests.support.resting import RestingCluster
 from tools.measure.faults.fault_proxy import FaultProxy
 
 pytestmark = pytest.mark.broker
@@ -54,7 +55,7 @@ TOPIC = "guarded"
 @pytest.fixture(scope="module")
 def secured() -> Iterator[LocalCluster]:
     """TLS with certificates of clients, ACL 2.0; the user bob may do nothing."""
-    with LocalCluster(security=ClusterSecurity(client_certificates=True)) as cluster:
+    with RestingCluster(security=ClusterSecurity(client_certificates=True)) as cluster:
         with Admin(ClientConfig.from_mapping(texts(cluster.client_settings))) as admin:
             admin.create_topic(TOPIC, read_queue_nums=1, write_queue_nums=1)
         Bridge().run(lambda: create_bob(cluster))

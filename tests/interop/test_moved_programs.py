@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from rmqtools import Admin, ClientConfig
-from rmqtools.cluster import LocalCluster
 from tests.interop import moved_programs
 from tests.interop.moved_programs import Run
 from tests.support.native_client import NativeClient
+from tests.support.resting import RestingCluster
 
 # In every run: the behaviours of compat in unit/compat, and native clients beside ours (test_native_clients).
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
@@ -32,7 +32,7 @@ BROKER = {  # asks for transactions and delivers again within seconds
 def runs() -> Iterator[dict[str, dict[str, Run]]]:
     """Both programs on both clients, all at the same time, by client and program."""
     native = NativeClient.installed("rocketmq-client-python")
-    with LocalCluster(brokers=1, broker_settings=BROKER) as cluster:
+    with RestingCluster(brokers=1, broker_settings=BROKER) as cluster:
         begun = [_begin(cluster.name_server, name, native if name == "native" else None) for name in CLIENTS]
         yield dict(zip(CLIENTS, begun, strict=True))
         for programs in begun:

@@ -11,6 +11,7 @@ import pytest
 from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
 from tests.support.patience import PATIENCE, PATIENT_WRITE
+from tests.support.resting import RestingCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +37,7 @@ _LARGE = "spark.sql.execution.arrow.useLargeVarTypes"
 @pytest.fixture(scope="session")
 def acl_cluster() -> Iterator[LocalCluster]:
     """A broker with ACL 2.0, whose administrator is ``ADMIN``, that takes no conditions."""
-    with LocalCluster(broker_settings=_ACL_SETTINGS) as cluster:
+    with RestingCluster(broker_settings=_ACL_SETTINGS) as cluster:
         yield cluster
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
-from rmqtools.cluster import LocalCluster
 from spark_connector import drop_duplicates
 from tests.spark.killed_driver import KilledDriver
 from tests.spark.streams import PLACE, stored_places
 from tests.support.reading import await_readable
+from tests.support.resting import RestingCluster
 from tools.measure.faults.site import LocalSite
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -186,7 +186,7 @@ class Faults:
 def test_jobs_of_a_driver_killed_ten_times_and_of_a_broker_killed_twice_lose_nothing(spark, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ten")
     with (
-        LocalCluster(brokers=2) as cluster,
+        RestingCluster(brokers=2) as cluster,
         Admin(ClientConfig(name_server=cluster.name_server, request_timeout=10.0)) as admin,
     ):
         name_server, site = cluster.name_server, LocalSite(cluster)

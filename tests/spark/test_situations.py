@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql.functions import count, window
 
 from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
-from rmqtools.cluster import LocalCluster
 from tests.spark.programs import EXECUTORS, program
 from tests.spark.streams import await_true, error_of, fill
 from tests.support.patience import PATIENT_WRITE
 from tests.support.reading import await_readable
+from tests.support.resting import RestingCluster
 from tests.support.spark_processes import environment, run, standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow]
@@ -110,7 +110,7 @@ def forgetful():
     """A broker that deletes every file but the last, every ten seconds."""
     settings = {"mappedFileSizeCommitLog": "1048576", "mappedFileSizeConsumeQueue": "6000"}
     hours = ";".join(f"{hour:02}" for hour in range(24))
-    with LocalCluster(
+    with RestingCluster(
         brokers=1, broker_settings={**settings, "fileReservedTime": "0", "deleteWhen": hours}
     ) as one:
         yield one

@@ -18,6 +18,7 @@ from tests.support.docker_cluster import DockerCluster
 from tests.support.docker_project import DockerError, DockerProject
 from tests.support.java_peer import JavaPeer, JavaPeerError
 from tests.support.patience import PATIENT_REQUEST
+from tests.support.resting import late_timers
 from tests.support.workers import is_on_docker
 
 _IN_USE = pytest.StashKey[ExitStack]()
@@ -49,7 +50,8 @@ def docker_project(request: pytest.FixtureRequest) -> Iterator[DockerProject]:
     with _terminated_as_interrupted(), ExitStack() as stack:
         request.session.stash[_IN_USE] = stack
         try:
-            stack.enter_context(project.in_use())
+            with late_timers():  # of the daemon too, if it is started here, and so of the containers
+                stack.enter_context(project.in_use())
         except DockerError as error:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         yield project

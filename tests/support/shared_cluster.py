@@ -18,6 +18,7 @@ import pytest
 from rmqtools.cluster import LocalCluster
 from rmqtools.cluster.file_lock import FileLock
 from rmqtools.cluster.server import Server
+from tests.support.resting import RestingCluster
 
 _IN_USE = pytest.StashKey[ExitStack]()
 _SETTINGS = {"transactionCheckInterval": "2000"}
@@ -43,7 +44,7 @@ def shared_cluster(folder: Path) -> Iterator[SharedCluster]:
         try:
             users = stack.enter_context((folder / "users").open("w"))
             if not known.exists():
-                cluster = stack.enter_context(LocalCluster(brokers=2, broker_settings=_SETTINGS))
+                cluster = stack.enter_context(RestingCluster(brokers=2, broker_settings=_SETTINGS))
                 stack.callback(fcntl.flock, users, fcntl.LOCK_EX)  # waits for the other processes
                 known.write_bytes(pickle.dumps(_described(cluster)))
                 stack.callback(known.unlink)  # who comes from now on starts another one

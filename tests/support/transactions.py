@@ -13,6 +13,7 @@ from rmqtools import (
     ProducerConfig,
 )
 from rmqtools.cluster import LocalCluster
+from tests.support.resting import RestingCluster
 
 COMMIT = LocalTransactionState.COMMIT_MESSAGE
 ROLLBACK = LocalTransactionState.ROLLBACK_MESSAGE
@@ -32,7 +33,7 @@ def cluster_that_asks_soon(*, brokers: int = 1) -> Iterator[LocalCluster]:
         "transactionTimeOut": "500",
         "transactionCheckMax": "100",
     }
-    with LocalCluster(brokers=brokers, broker_settings=settings) as cluster:
+    with RestingCluster(brokers=brokers, broker_settings=settings) as cluster:
         yield cluster
 
 

@@ -19,10 +19,10 @@ from rmqtools import (
     PushConsumer,
     PushConsumerConfig,
 )
-from rmqtools.cluster import LocalCluster
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Listener
 from tests.support.reading import read_all
+from tests.support.resting import RestingCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,7 +78,7 @@ class Site:
 @contextmanager
 def site_of(version: str, spark: "Callable[[], SparkSession]", folder: Path) -> Iterator[Site]:
     """A name server and a broker of a version; the timer wheel is on where the version has one."""
-    with LocalCluster(version=version, timer_wheel=True) as cluster:
+    with RestingCluster(version=version, timer_wheel=True) as cluster:
         config = ClientConfig(name_server=cluster.name_server)
         producing = ProducerConfig(name_server=cluster.name_server, group="versions")
         with Admin(config) as admin, Client(config) as client, Producer(producing) as producer:

@@ -3,8 +3,9 @@
 Every member computes its own share; with the same queues, members and strategy all get the same result.
 Source of the rules: RebalanceImpl.doRebalance, rebalanceByTopic, updateProcessQueueTableInRebalance (Java
 client 5.5.0). Ours: a round requests the locks of a broker's queues together, those of all topics, and looks
-up start offsets together. Every round tries again to release a queue, even if the queue is assigned to this
-member again (Java leaves it dropped until its pulls have expired, and no member consumes it).
+up start offsets together; the lock of a queue whose start is unknown is released. Every round tries again to
+release a queue, even if the queue is assigned to this member again (Java leaves it dropped until its pulls
+have expired, and no member consumes it).
 """
 
 import asyncio
