@@ -19,7 +19,7 @@ from rmqtools.errors import (
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import RemotingCommand
-from rmqtools.testing import Reaction
+from rmqtools.testing import FakeCluster, Reaction
 from tests.support.scripted_cluster import Answer, ScriptedCluster, says, silent, stored
 from tests.support.scripted_peer import ScriptedPeer
 
@@ -59,6 +59,27 @@ async def test_a_dead_broker_is_known_not_to_have_stored_and_the_route_is_asked_
         assert {attempt.outcome for attempt in failed} == {Outcome.NOT_SENT}
         assert cluster.route_requests >= asked + len(failed) >= asked + 1
         assert not any(result.may_be_duplicated for result in results)
+
+
+async def test_a_failed_broker_is_reachable_again_as_soon_as_it_answers_a_probe():
+    async with FakeCluster(["a", "b"]) as cluster:
+        cluster.create_topic("T")
+        config = ProducerConfig(
+            name_server=cluster.name_server,
+            group="g",
+            send_latency_fault_enable=True,
+            start_detector_enable=True,
+        )
+        async with Producer(config) as producer:
+            cluster.stop("a")
+            while "a" not in producer.broker_health():
+                await producer.send(MESSAGE)
+            await asyncio.sleep(10)
+            assert not producer.broker_health()["a"].is_reachable
+            cluster.restart("a")
+            async with asyncio.timeout(60):
+                while not producer.broker_health()["a"].is_reachable:
+                    await asyncio.sleep(0.5)
 
 
 @pytest.mark.parametrize(
