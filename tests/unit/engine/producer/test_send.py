@@ -22,6 +22,7 @@ from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing import FakeCluster, Reaction
 from tests.support.scripted_cluster import Answer, ScriptedCluster, says, silent, stored
 from tests.support.scripted_peer import ScriptedPeer
+from tests.unit.engine.exact.exact_scene import until
 
 MESSAGE = Message("T", b"body")
 
@@ -77,9 +78,7 @@ async def test_a_failed_broker_is_reachable_again_as_soon_as_it_answers_a_probe(
             await asyncio.sleep(10)
             assert not producer.broker_health()["a"].is_reachable
             cluster.restart("a")
-            async with asyncio.timeout(60):
-                while not producer.broker_health()["a"].is_reachable:
-                    await asyncio.sleep(0.5)
+            await until(lambda: producer.broker_health()["a"].is_reachable)
 
 
 @pytest.mark.parametrize(
