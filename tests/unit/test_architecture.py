@@ -129,6 +129,7 @@ UNMIRRORED = {  # a test file with a path of its own, and why
     "tests/unit/support/test_docker_layout.py": "it is about tests/support",
     "tests/unit/support/test_load.py": "it is about tests/support",
     "tests/unit/support/test_patient_clients.py": "it is about tests/support",
+    "tests/unit/support/test_resting.py": "it is about tests/support",
     "tests/unit/support/test_skipping_loop.py": "it is about tests/support",
     "tests/unit/test_plain_english.py": "it is about the words of all packages",
     "tests/unit/support/test_versions_table.py": "it is about tests/versions",
