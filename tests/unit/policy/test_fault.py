@@ -22,11 +22,26 @@ def tolerance(**items: FaultItem) -> LatencyFaultTolerance:
     return LatencyFaultTolerance(enabled=True, items=items)
 
 
-def test_a_slow_broker_is_available_again_when_its_time_is_over():
+@pytest.mark.parametrize(
+    ("latency_ms", "period_ms"),
+    [
+        *((0, 0), (549, 0), (550, 2000), (1799, 2000), (1800, 5000), (2999, 5000), (3000, 6000)),
+        *((4999, 6000), (5000, 10000), (14999, 10000), (15000, 30000), (100_000, 30000)),
+    ],
+)
+def test_a_slow_broker_is_available_again_when_its_time_is_over(latency_ms, period_ms):
     slow = tolerance()
-    slow.update("a", 550, isolation=False, reachable=True, now_ms=NOW)
+    slow.update("a", latency_ms, isolation=False, reachable=True, now_ms=NOW)
 
-    assert [slow.is_available("a", NOW + later) for later in (0, 1999, 2000)] == [False, False, True]
+    looks = (NOW, NOW + period_ms - 1, NOW + period_ms)
+    assert [slow.is_available("a", look) for look in looks] == [not period_ms, not period_ms, True]
+
+
+def test_a_broker_that_failed_is_isolated_as_one_that_took_ten_seconds():
+    failed = tolerance()
+    failed.update("a", 7, isolation=True, reachable=False, now_ms=NOW)
+
+    assert [failed.is_available("a", NOW + later) for later in (9_999, 10_000)] == [False, True]
 
 
 def test_each_broker_is_looked_at_once_an_interval():

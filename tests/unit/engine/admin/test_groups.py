@@ -2,9 +2,11 @@
 
 import pytest
 
-from rmqtools import MessageQueue
+from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools.errors import BrokerError
 from rmqtools.group import DeadLetters
-from rmqtools.testing import FakeCluster
+from rmqtools.protocol.wire.command import response
+from rmqtools.testing import FakeCluster, RequestCode
 
 FIRST, SECOND = (MessageQueue("orders", "broker-a", number) for number in range(2))
 
@@ -49,3 +51,17 @@ def test_ages_of_a_known_progress_are_read_apart(cluster, admin):
 
     ages = {queue: each.oldest_ms for queue, each in admin.fetch_ages(progress).items()}
     assert ages == {FIRST: 2000, SECOND: None}
+
+
+def test_a_member_that_no_broker_knows_is_an_error_of_all_brokers_with_the_last_ones_reason():
+    with FakeCluster(["broker-a", "broker-b"]) as cluster:
+        refusals = {name: response(1, 0, remark=f"not at {name}") for name in ("broker-a", "broker-b")}
+        for name, refusal in refusals.items():
+            cluster.fault(code=RequestCode.GET_CONSUMER_RUNNING_INFO, broker=name, times=None, answer=refusal)
+        with (
+            Admin(ClientConfig(name_server=cluster.name_server)) as admin,
+            pytest.raises(BrokerError, match="not at broker-b") as caught,
+        ):
+            admin.fetch_running_info("billing", "gone")
+
+        assert f"(asked: {cluster.addr('broker-a')}, {cluster.addr('broker-b')})" in str(caught.value)
