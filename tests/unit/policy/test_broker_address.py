@@ -37,6 +37,7 @@ RULES = {
     [
         pytest.param("10.0.0.5:10911", "127.0.0.1:1", id="exact-before-prefix-and-port"),
         pytest.param("10.0.0.6:10911", "127.0.0.1:2", id="the-longest-prefix-before-the-port"),
+        pytest.param("100.0.0.6:10921", "100.0.0.6:10921", id="a-prefix-ends-where-it-says"),
         pytest.param("10.1.0.6:10921", "127.0.0.1:10921", id="a-star-as-port-keeps-it"),
         pytest.param("192.168.7.7:10911", "127.0.0.1:4", id="any-host-of-a-port"),
         pytest.param("192.168.7.7:10912", "192.168.7.7:10912", id="no-rule"),

@@ -44,6 +44,16 @@ def sources(monkeypatch) -> list[Source[Any]]:
     return noted_bursts(monkeypatch)
 
 
+def test_all_calls_of_a_burst_count_in_the_rates_of_the_member(cluster, sources):
+    listener = Listener()
+    with member(cluster, listener) as consumer:
+        assert listener.wait()
+
+    counted = consumer._consumer._member.rates._slices["T"]
+    assert sources
+    assert (sum(one.succeeded for one in counted), sum(one.pulled for one in counted)) == (len(ALL), len(ALL))
+
+
 @pytest.mark.parametrize("orderly", [False, True])
 @pytest.mark.parametrize(
     "answer",

@@ -8,7 +8,7 @@ import pytest
 
 from rmqtools import ClientConfig, MessageQueue, ProducerConfig
 from rmqtools.aio import Admin, ExactAppender, Producer
-from rmqtools.errors import ClientStateError, ConfigError, ExactAppendError, SendError
+from rmqtools.errors import BrokerError, ClientStateError, ConfigError, ExactAppendError, SendError
 from rmqtools.model.append_mark import FENCE_TOPIC
 from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
 from tests.support.relay import Relay
@@ -319,6 +319,27 @@ async def test_an_answer_of_a_broker_that_is_too_busy_is_no_outcome():
         await append(writer, 0, 1)
 
         assert stored(cluster) == [0, 1]
+
+
+@pytest.mark.parametrize("code", [ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR])
+async def test_a_broker_that_cannot_answer_a_writers_start_yet_is_asked_again(code):
+    async with scene() as (cluster, producer):
+        busy = cluster.fault(code=RequestCode.GET_MAX_OFFSET, times=2, answer=code)
+        async with appender(producer) as writer:
+            await append(writer, 0)
+
+        assert (busy.fired(), stored(cluster)) == (2, [0])
+
+
+async def test_a_broker_that_refuses_a_writers_start_is_not_asked_again():
+    async with scene() as (cluster, producer):
+        refusing = cluster.fault(
+            code=RequestCode.GET_MAX_OFFSET, times=None, answer=ResponseCode.NO_PERMISSION
+        )
+        with pytest.raises(BrokerError, match="NO_PERMISSION"):
+            await appender(producer).start()
+
+        assert refusing.fired() == 1
 
 
 async def test_a_refusal_is_raised_and_the_writer_goes_on():
