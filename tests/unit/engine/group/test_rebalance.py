@@ -112,7 +112,7 @@ async def test_a_queue_that_could_not_be_given_up_is_taken_again_in_the_round_th
     assert not scene.held.pulled[QUEUE].is_dropped
 
 
-async def test_a_queue_that_still_cannot_be_given_up_is_not_taken_again_and_the_next_round_comes_soon():
+async def test_a_queue_that_still_cannot_be_given_up_is_not_taken_again():
     scene = Scene("me")
     await scene.rounds.run(AVG)
     assert scene.rounds.must_try_again is False
