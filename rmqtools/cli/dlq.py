@@ -290,7 +290,7 @@ def _check_all_sent(sent: Counter[str], unreadable: list[MessageExt], topic: str
         warn(f"no messages of {topic} {'would be sent' if dry_run else 'sent'}")
     if unreadable:
         raise RocketMQError(
-            f"{number_of(len(unreadable), 'message')} of {topic} not sent, with bodies that cannot be read: "
+            f"{number_of(len(unreadable), 'message')} of {topic} not sent because bodies cannot be read: "
             "rmqtools dlq export writes them with their bodies as they are stored"
         )
 

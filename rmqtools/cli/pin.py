@@ -293,7 +293,7 @@ def _state(pins: Pins, newest_pins: Pins | None, members: list[str]) -> str:
     pinned = members_on(members, pins.ips)
     if pinned:
         return f"in force: {len(pinned)} of {number_of(len(members), 'member')}"
-    absent = {"nobody": "nobody consumes", "everybody": f"all {number_of(len(members), 'member')} share"}
+    absent = {"nobody": "nobody consumes", "everybody": f"all {len(members)} members share"}
     return f"no pinned member: {absent.get(pins.when_absent or '', 'the when_absent of each member decides')}"
 
 

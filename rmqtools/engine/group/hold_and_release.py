@@ -143,7 +143,7 @@ class HeldQueues:
         return [queue for queue in queues if granted.get(queue)]
 
     async def unlock(self, queues: Collection[MessageQueue]) -> None:
-        """Release the locks of queues that are not held after all, so that another member can have them."""
+        """Release the locks of queues, so that another member can have them."""
         if self._locks is not None:
             await self._locks.unlock(queues)
 
@@ -260,8 +260,7 @@ class HeldQueues:
         await self._offsets.persist(queues, again=again)
         for queue in queues:
             self.forget(queue)
-        if self._locks is not None:
-            await self._locks.unlock(queues)
+        await self.unlock(queues)
         for held in doomed:
             self._kept.discard(held)
             held.leave_member()

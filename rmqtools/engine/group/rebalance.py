@@ -168,8 +168,9 @@ class Rebalance:
         for queue in granted:
             self._held.forget(queue)
         await asyncio.gather(*map(self._add_one, granted))
-        await self._held.unlock([queue for queue in granted if queue not in self._held.pulled])
-        return {queue for queue in granted if queue in self._held.pulled}
+        held = {queue for queue in granted if queue in self._held.pulled}
+        await self._held.unlock([queue for queue in granted if queue not in held])
+        return held
 
     def _note_refused(self, count: int) -> None:
         """Note how many locks this member lacks; log when it begins to lack some, and when it has all."""

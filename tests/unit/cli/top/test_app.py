@@ -379,7 +379,7 @@ def test_a_filter_shows_only_names_that_contain_it_and_the_question_mark_explain
     async def steps(app, pilot):
         await until(app, pilot, "audit", "billing")
         await pilot.press("slash", *"BILL", "enter")
-        filtered = await until(app, pilot, "only 'bill': 1 group")
+        filtered = await until(app, pilot, "only 'bill': 1 group by name")
         await pilot.press("escape")
         await until(app, pilot, "audit", "2 groups by name")
         await pilot.press("question_mark")
@@ -404,7 +404,7 @@ def test_names_that_act_on_a_terminal_are_shown_escaped(attack):
         async def steps(app, pilot):
             pictures = [await until(app, pilot, "billing", "1 group by name")]
             await pilot.press("enter")
-            pictures.append(await until(app, pilot, "10.0.0.1@", "1 member"))
+            pictures.append(await until(app, pilot, "10.0.0.1@", "1 member  lag"))
             assert not any(ACTING.search(shown) for shown in pictures), pictures
 
         watch(cluster, steps, size=(120, 24))

@@ -216,5 +216,5 @@ def test_diverted_rows_keep_their_stamps(cluster):
 def test_rows_that_are_bad_for_another_reason_than_their_content_fail_the_write(cluster):
     names = {"brokerName": pa.array(["broker-a"]), "queueId": pa.array([7], pa.int32())}
 
-    with pytest.raises(MessageRejectedError, match="is not among the 1 queue"):
+    with pytest.raises(MessageRejectedError, match="is not among the 1 queue to send to"):
         write(cluster, rows(b"a", **names), onBadRow="skip")
