@@ -17,10 +17,9 @@ from rmqtools import (
     PushConsumerConfig,
 )
 from rmqtools.model.trace import ConsumeReturnType, SubAfterTrace, SubBeforeTrace, Trace
-from rmqtools.protocol.messages.trace import parse_traces
 from tests.support.listening import FACES, Heard
 from tests.support.patience import PATIENT_REQUEST
-from tests.support.reading import read_all
+from tests.support.trace_records import await_records
 
 SUCCESS, FAILED, RAISED = ConsumeReturnType.SUCCESS, ConsumeReturnType.FAILED, ConsumeReturnType.EXCEPTION
 
@@ -35,9 +34,14 @@ def producer(site) -> Iterator[Producer]:
 
 @pytest.fixture
 def consumed(site, group, topic):
-    """``consumed(answer, count, ...)``: the records of a consumer whose listener got ``count`` messages."""
+    """``consumed(answer, count, ...)``: the records of a consumer whose listener got ``count`` messages.
 
-    def consume(answer, count: int, *, face: str = "blocking", **settings) -> list[Trace]:
+    It waits for ``records`` of them: two for each message unless the test says otherwise.
+    """
+
+    def consume(
+        answer, count: int, *, records: int | None = None, face: str = "blocking", **settings
+    ) -> list[Trace]:
         settings = {"enable_trace": True, "trace_topic": site.new_topic()} | settings
         config = PushConsumerConfig(
             name_server=site.name_server,
@@ -51,8 +55,8 @@ def consumed(site, group, topic):
         heard.wait(count)
         consumer.close()
         with Client(ClientConfig(name_server=site.name_server)) as client:
-            messages = read_all(client, site.admin, config.trace_topic)
-        return [record for message in messages for record in parse_traces(message.body)]
+            awaited = 2 * count if records is None else records
+            return await_records(client, site.admin, config.trace_topic, awaited)
 
     return consume
 
@@ -119,7 +123,7 @@ def test_messages_behind_the_ack_index_have_failed(producer, topic, consumed):
 def test_a_consumer_sends_no_records_unless_it_is_set(producer, topic, consumed):
     producer.send(Message(topic, b"body"))
 
-    assert consumed(None, 1, enable_trace=False) == []
+    assert consumed(None, 1, records=0, enable_trace=False) == []
 
 
 def test_records_that_cannot_be_stored_cost_one_line_in_the_log_and_no_message(
@@ -129,5 +133,5 @@ def test_records_that_cannot_be_stored_cost_one_line_in_the_log_and_no_message(
     traces = site.new_topic()
     site.admin.create_topic(traces, perm=Perm.READ, broker_names=[site.broker])
 
-    assert consumed(None, 1, trace_topic=traces) == []
+    assert consumed(None, 1, records=0, trace_topic=traces) == []
     assert caplog.text.count("trace_dropped") == 1

@@ -27,13 +27,12 @@ from rmqtools import (
 from rmqtools.cluster import LocalCluster
 from rmqtools.group import FindingKind, MessageRequestMode
 from rmqtools.model.trace import SubAfterTrace, SubBeforeTrace
-from rmqtools.protocol.messages.trace import parse_traces
 from tests.support.bursts import note_sources
 from tests.support.cluster_scene import wait_until
 from tests.support.listening import Listener
 from tests.support.raw_sends import create_batch_topic, send_batch
-from tests.support.reading import read_all
 from tests.support.resting import RestingCluster
+from tests.support.trace_records import await_records
 
 pytestmark = pytest.mark.broker
 
@@ -268,8 +267,7 @@ def test_deliveries_of_popped_messages_are_traced(cluster, admin, producer, grou
     with member(cluster, group, topic, heard, "one", enable_trace=True, trace_topic=traces):
         wait_until(lambda: heard.seen().total() == 3, seconds=REVIVED)
     with Client(ClientConfig(name_server=cluster.name_server)) as client:
-        messages = read_all(client, admin, traces)
-    records = [record for message in messages for record in parse_traces(message.body)]
+        records = await_records(client, admin, traces, 6)
 
     begun = {one.request_id: one.retry_times for one in records if isinstance(one, SubBeforeTrace)}
     ended = {one.request_id: one.success for one in records if isinstance(one, SubAfterTrace)}

@@ -36,6 +36,7 @@ class Subscriptions(dict[str, SubscriptionData]):
         self._assigned_by_topic: dict[str, list[MessageQueue]] = {}
         self._client = client
         self._on_change: list[Callable[[], None]] = []
+        self._newest = 0  # version of the last subscription: brokers take only greater ones
         self._missing: set[str] = set()  # topics without a route that the log has named
 
     def on_change(self, callback: Callable[[], None]) -> None:
@@ -145,8 +146,8 @@ class Subscriptions(dict[str, SubscriptionData]):
             log.warning("topic_not_found", topic=topic, reason=str(error))
 
     def _set(self, wire_topic: str, expression: str, kind: str) -> None:
-        now = self._client.clock.now_ms()
-        self[wire_topic] = build_subscription(wire_topic, expression, expression_type=kind, version_ms=now)
+        self._newest = newest = max(self._client.clock.now_ms(), self._newest + 1)
+        self[wire_topic] = build_subscription(wire_topic, expression, expression_type=kind, version_ms=newest)
         self._changed()
 
     def _changed(self) -> None:
