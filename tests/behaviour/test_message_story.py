@@ -34,6 +34,13 @@ def has_dead_letter(stories: list[MessageStory]) -> bool:
     return any(group.dead_letters for story in stories for group in story.groups)
 
 
+def results(stories: list[MessageStory]) -> list[str]:
+    """How the deliveries ended, as far as their records are there."""
+    return [
+        one.result for story in stories for group in story.groups for one in group.deliveries if one.result
+    ]
+
+
 def fail_until_dead(messages, context) -> None:
     context.delay_level_when_next_consume = 1
     raise RuntimeError("told to fail")
@@ -55,7 +62,7 @@ def test_a_message_is_told_from_its_birth_to_its_dead_letter(site, producer, top
     with consumer:
         heard.wait(2)
         until(lambda: has_dead_letter(site.admin.fetch_message_stories(sent.msg_id, topic=topic)))
-    until(lambda: site.admin.fetch_message_stories("order-17", trace_topic=traces))
+    until(lambda: len(results(site.admin.fetch_message_stories("order-17", trace_topic=traces))) == 2)
     (story,) = site.admin.fetch_message_stories("order-17", trace_topic=traces)
 
     assert (story.topic, story.msg_id, story.tags, story.keys) == (
