@@ -40,18 +40,19 @@ def test_topics_are_named_without_the_namespace_and_the_retry_topic_is_no_subscr
 
 def test_what_a_member_says_of_itself_is_read():
     told = {"PROP_CONSUMEORDERLY": "true", "PROP_CLIENT_VERSION": "V5_5_0", "PROP_RMQTOOLS_PIN_VERSION": "7"}
-    told["PROP_RMQTOOLS_VERSION"] = "0.3.0"
+    told |= {"PROP_RMQTOOLS_VERSION": "0.3.0", "PROP_RMQTOOLS_NOW_MS": "1700000000000"}
 
     member = member_of(CONNECTION, ConsumerRunningInfo(properties=told))
 
     assert (member.orderly, member.version, member.pin_version) == (True, "V5_5_0", 7)
-    assert member.rmqtools_version == "0.3.0"
+    assert (member.rmqtools_version, member.now_ms) == ("0.3.0", 1_700_000_000_000)
 
 
 def test_what_a_member_does_not_say_is_not_known():
     member = member_of(CONNECTION, ConsumerRunningInfo())
 
     assert (member.orderly, member.version, member.pin_version, member.strategy) == (None, "513", None, None)
+    assert member.now_ms == 0
 
 
 def test_a_silent_member_has_an_error():

@@ -85,7 +85,7 @@ async def test_replies_and_check_backs_are_never_limited():
     assert len(scene.handled) == 1000
 
 
-async def test_different_requests_that_wait_are_bounded():
+async def test_different_requests_that_wait_are_bounded_and_the_first_ignored_one_is_logged(caplog):
     scene = Scene()
     for number in range(10_000):
         scene.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, 1, body=b"%d" % number)
@@ -93,6 +93,7 @@ async def test_different_requests_that_wait_are_bounded():
 
     assert BURST <= len(scene.handled) <= BURST + 32  # more where the machine is slow, and never all
     assert len(scene.requests._waiting) <= 32
+    assert caplog.text.count("peer_requests_ignored") == 1
     await scene.requests.stop()
 
 

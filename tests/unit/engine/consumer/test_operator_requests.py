@@ -82,13 +82,14 @@ async def reset(scene: Scene, offset: int, *, topic: str = "T", group: str = "g"
 
 async def test_the_running_info_tells_queues_messages_and_settings():
     async with pushing(consume_threads=3) as scene:
-        scene.held.put([stored(4), stored(5)])
+        scene.held.put([stored(4).with_values(body=bytes(3 * 1024 * 1024)), stored(5)])
         scene.member.offsets.update(QUEUE, 4)
         info = parse_running_info((await ask_for_running_info(scene, stack="true")).body)
         queue = info.mq_table[QUEUE]
 
         assert (queue.commit_offset, queue.cached_msg_count, queue.locked) == (4, 2, True)
         assert (queue.cached_msg_min_offset, queue.cached_msg_max_offset) == (4, 5)
+        assert queue.cached_msg_size_in_mib == 3
         assert info.properties["PROP_THREADPOOL_CORE_SIZE"] == "3"
         assert info.properties["PROP_CONSUMEORDERLY"] == "false"
         assert info.properties["PROP_RMQTOOLS_STRATEGY"] == "AVG"

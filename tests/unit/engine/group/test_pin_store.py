@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from rmqtools import aio
 from rmqtools.allocate import NO_PINS, Pins
 from rmqtools.config import ClientConfig
 from rmqtools.engine.connection.client import ClientCore
@@ -90,6 +91,12 @@ async def test_garbled_pins_count_as_no_answer_and_are_logged(text, caplog):
     assert await fetched(NameServer(text), last=None) is None
     assert await fetched(NameServer(text), NameServer(NEW.format()), last=OLD) == NEW
     assert "pins_not_read group='g' addr='127.0.0.1" in caplog.text
+
+
+async def test_pins_that_no_name_server_can_show_are_an_error():
+    async with NameServer("{").serving() as server, aio.Admin(ClientConfig(name_server=server.addr)) as admin:
+        with pytest.raises(RocketMQError, match="garbled"):
+            await admin.fetch_pins("g")
 
 
 async def test_of_two_pins_of_one_version_all_take_the_greater_text_and_it_is_logged_once(caplog):

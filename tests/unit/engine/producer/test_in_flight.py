@@ -12,6 +12,7 @@ from rmqtools.engine.producer.in_flight import InFlight, Reservation, reservatio
 from rmqtools.errors import BackPressureError, ClientStateError, MessageRejectedError, UnknownOutcomeError
 from rmqtools.model.result import SendsInFlight
 from rmqtools.testing import Reaction
+from tests.support.patience import PATIENCE
 from tests.unit.engine.producer.accumulator_scene import BATCH, SINGLE, lingering, plain, send_all, slow
 
 
@@ -59,6 +60,15 @@ def test_the_error_names_what_is_in_flight_and_the_settings():
 
     with pytest.raises(BackPressureError, match=r"2 messages and 14 bytes .*_send_num=2 or"):
         in_flight.enter_on_thread(Reservation(7), 60.0)
+
+
+def test_a_thread_that_finds_no_room_in_its_time_gives_up():
+    in_flight, began = bound(back_pressure_for_async_send_num=1), SYSTEM_CLOCK.monotonic()
+    in_flight.enter_on_thread(Reservation(1), 1.0)
+
+    with pytest.raises(BackPressureError):
+        in_flight.enter_on_thread(Reservation(1), 0.2)
+    assert 0.2 <= SYSTEM_CLOCK.monotonic() - began < PATIENCE
 
 
 async def test_a_small_message_does_not_overtake_a_large_one_that_waits():
