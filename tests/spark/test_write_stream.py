@@ -13,6 +13,7 @@ from spark_connector import drop_duplicates
 from spark_connector.write.stamps import HASH, STAMP
 from tests.spark.streams import run_to_end
 from tests.support.patience import PATIENCE, PATIENT_WRITE
+from tests.support.reading import await_stored
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
@@ -50,22 +51,33 @@ def run(local_cluster, tmp_path):
     return write
 
 
+@pytest.fixture
+def written(admin, read):
+    """``written(topic, 3)``: what has been written to a topic, as soon as there are so many."""
+
+    def load(topic: str, count: int):
+        await_stored(admin, topic, count)
+        return read(topic=topic)
+
+    return load
+
+
 def texts(frame) -> Counter[str]:
     return Counter(bytes(row.body).decode() for row in frame.collect())
 
 
-def test_every_micro_batch_is_appended(make_topic, lines, run, read):
+def test_every_micro_batch_is_appended(make_topic, lines, run, written):
     topic = make_topic()
     for number in range(3):
         lines(*(f"{number}-{row}" for row in range(100)))
 
     query = run(lines.frame.withColumnRenamed("value", "body"), topic=topic)
 
-    assert texts(read(topic=topic)) == Counter(f"{n}-{row}" for n in range(3) for row in range(100))
+    assert texts(written(topic, 300)) == Counter(f"{n}-{row}" for n in range(3) for row in range(100))
     assert len([progress for progress in query.recentProgress if progress.numInputRows]) == 3
 
 
-def test_a_restart_goes_on_where_it_stopped(make_topic, lines, run, read):
+def test_a_restart_goes_on_where_it_stopped(make_topic, lines, run, written):
     topic = make_topic()
     frame = lines.frame.withColumnRenamed("value", "body")
     lines("a", "b")
@@ -74,10 +86,10 @@ def test_a_restart_goes_on_where_it_stopped(make_topic, lines, run, read):
 
     run(frame, topic=topic)
 
-    assert texts(read(topic=topic)) == Counter("abc")
+    assert texts(written(topic, 3)) == Counter("abc")
 
 
-def test_mode_complete_appends_the_whole_result(make_topic, lines, run, read):
+def test_mode_complete_appends_the_whole_result(make_topic, lines, run, written):
     topic = make_topic()
     lines("a", "b")
     lines("a")
@@ -85,7 +97,7 @@ def test_mode_complete_appends_the_whole_result(make_topic, lines, run, read):
 
     run(counted, topic=topic, mode="complete")
 
-    assert texts(read(topic=topic)) == Counter(["a1", "b1", "a2", "b1"])
+    assert texts(written(topic, 4)) == Counter(["a1", "b1", "a2", "b1"])
 
 
 @pytest.fixture
@@ -99,7 +111,7 @@ def batches_of_fifty(spark):
 
 @pytest.mark.parametrize("deterministic", [True, False], ids=["deterministic", "not-deterministic"])
 def test_a_batch_written_again_has_duplicates_and_by_stamps_they_go(
-    make_topic, lines, run, read, tmp_path, batches_of_fifty, deterministic
+    make_topic, lines, run, written, tmp_path, batches_of_fifty, deterministic
 ):
     topic, flag, rows = make_topic(), tmp_path / "flag", [f"row-{number}" for number in range(200)]
     lines(*rows)
@@ -119,14 +131,14 @@ def test_a_batch_written_again_has_duplicates_and_by_stamps_they_go(
 
     run(frame, stamp="true")
 
-    stored = read(topic=topic)
+    stored = written(topic, 300)
     kept = texts(drop_duplicates(stored))
     assert sum(texts(stored).values()) == 300
     assert set(kept) == set(rows)
     assert sum(kept.values()) == (200 if deterministic else 300)
 
 
-def test_stamps_say_query_batch_partition_and_row(make_topic, lines, run, read):
+def test_stamps_say_query_batch_partition_and_row(make_topic, lines, run, written):
     topic = make_topic()
     lines("a", "b")
     lines("b")
@@ -134,7 +146,7 @@ def test_stamps_say_query_batch_partition_and_row(make_topic, lines, run, read):
     query = run(lines.frame.coalesce(1).withColumnRenamed("value", "body"), topic=topic, stamp="true")
 
     rows = {
-        (row.properties[STAMP], bytes(row.body), row.properties[HASH]) for row in read(topic=topic).collect()
+        (row.properties[STAMP], bytes(row.body), row.properties[HASH]) for row in written(topic, 3).collect()
     }
     hash_of = {body: hash_ for _, body, hash_ in rows}
     assert {stamp for stamp, _, _ in rows} == {f"{query.id}/{place}" for place in ("0/0/0", "0/0/1", "1/0/0")}
