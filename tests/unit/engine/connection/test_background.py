@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from rmqtools.engine.connection.background import Background
+from rmqtools.engine.connection.background import Background, run_steps
 
 
 async def test_a_loop_that_fails_is_logged_and_runs_again(caplog):
@@ -67,3 +67,23 @@ async def test_join_waits_for_tasks_that_tasks_have_begun():
     owner.spawn("first", first())
     await owner.join()
     assert ended == ["second"]
+
+
+async def test_every_step_of_a_shutdown_runs_whatever_an_earlier_one_raises(caplog):
+    ran: list[str] = []
+
+    async def fails() -> None:
+        raise ZeroDivisionError
+
+    async def is_cancelled() -> None:
+        raise asyncio.CancelledError
+
+    async def last() -> None:
+        ran.append("last")
+
+    with pytest.raises(asyncio.CancelledError):
+        await run_steps("client", fails, is_cancelled, last)
+    await run_steps("client", fails, last)
+
+    assert ran == ["last", "last"]
+    assert caplog.text.count("closing_step_failed owner='client'") == 2
