@@ -60,10 +60,10 @@ class Listener:
             self._came.notify()
         return result
 
-    def wait(self, count: int = 2 * EACH) -> bool:
-        """Wait until so many places have come."""
+    def wait(self, count: int = 2 * EACH, *, seconds: float = PATIENCE) -> bool:
+        """Wait until so many places have come; False: they have not in this time."""
         with self._came:
-            return self._came.wait_for(lambda: len(self.heard) >= count, PATIENCE)
+            return self._came.wait_for(lambda: len(self.heard) >= count, seconds)
 
 
 def member(

@@ -12,6 +12,7 @@ import pytest
 from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.engine.consumer import burst
 from rmqtools.engine.consumer.burst_sources import Source
+from rmqtools.engine.group import process_queue
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.sys_flag import PullSysFlag
 from rmqtools.testing import FakeCluster, Reaction
@@ -205,3 +206,18 @@ def test_what_the_loop_alone_knows_is_not_fetched_by_the_thread(cluster, sources
         assert listener.wait(EACH)
 
     assert not sources
+
+
+def test_in_a_burst_no_call_of_a_queue_begins_when_its_lock_is_no_longer_trusted(
+    cluster, sources, monkeypatch
+):
+    def end_locks() -> None:
+        monkeypatch.setattr(process_queue, "LOCK_MAX_LIVE_TIME", -PATIENCE)
+
+    listener = Listener({MIDDLE: end_locks})
+    with member(cluster, listener, orderly=True):
+        wait_until(lambda: listener.heard[MIDDLE])
+        all_came = listener.wait(seconds=1.0)
+
+    assert sources
+    assert not all_came
