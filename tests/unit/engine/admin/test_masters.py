@@ -1,11 +1,20 @@
 """Brokers that do not answer: an error, or left out and named."""
 
+import re
+from contextlib import nullcontext
+
 import pytest
 
 from rmqtools import Admin, ClientConfig, MessageQueue, aio
-from rmqtools.errors import ConnectionLostError, RemotingError, RemotingTimeoutError
+from rmqtools.errors import (
+    BrokerError,
+    ConnectionLostError,
+    RemotingError,
+    RemotingTimeoutError,
+    RocketMQError,
+)
 from rmqtools.group import FindingKind
-from rmqtools.model.codes import RequestCode
+from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.testing import FakeCluster, Reaction
 
 A, B = "broker-a", "broker-b"
@@ -144,3 +153,43 @@ def test_a_silent_broker_is_a_finding_of_its_groups(cluster, admin):
 
     assert [one.kind for one in found] == [FindingKind.BROKER_SILENT, FindingKind.NO_MEMBERS]
     assert "broker broker-b does not answer, so nothing is known of its queues: " in found[0].text
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        (
+            {"broker_names": [A, "broker-z"]},
+            "no name server knows a master of brokers ['broker-z'] (known: broker-a, broker-b; asked: ",
+        ),
+        (
+            {"cluster_name": "nosuch"},
+            "no name server knows cluster 'nosuch' (known: DefaultCluster; asked: ",
+        ),
+    ],
+    ids=["broker", "cluster"],
+)
+def test_a_change_for_an_unknown_place_names_it_and_the_known_ones(cluster, admin, where, text):
+    with pytest.raises(RocketMQError, match=re.escape(text + cluster.name_server)):
+        admin.create_topic("new", **where)
+
+    assert cluster.requests(code=RequestCode.UPDATE_AND_CREATE_TOPIC) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        (ResponseCode.SYSTEM_ERROR, pytest.raises(BrokerError)),
+        (ResponseCode.CONSUMER_NOT_ONLINE, nullcontext()),  # brokers before 5.x: the offset is written then
+    ],
+    ids=["refused", "nobody is online"],
+)
+def test_an_offset_is_reset_also_where_the_broker_says_that_no_member_is_online(
+    cluster, admin, code, outcome
+):
+    cluster.fault(code=RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, times=None, answer=code)
+    with outcome:
+        admin.reset_offsets("billing", "orders", 0)
+
+    written = 1 if code == ResponseCode.SYSTEM_ERROR else 0
+    assert [cluster.committed("billing", queue) for queue in QUEUES] == [written, written]
