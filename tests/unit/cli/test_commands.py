@@ -28,17 +28,6 @@ def test_a_pin_that_is_longer_than_a_time_can_be_is_refused(text):
     assert (refused.exit_code, "a time: give" in refused.stderr) == (2, True)
 
 
-def test_a_pin_that_would_end_too_late_for_a_date_is_refused():
-    with pytest.raises(ConfigError, match=r"--for is too long: .* give less"):
-        run(*PIN, "--for", "3000000d")
-
-
-@pytest.mark.parametrize("text", ["namespace", "=x"])
-def test_a_setting_without_name_or_value_is_refused(text):
-    with pytest.raises(ConfigError, match="want NAME=VALUE"):
-        client_config("h:1", [text], ClientConfig)
-
-
 def test_without_a_name_server_the_error_says_how_to_give_one(monkeypatch):
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
 
@@ -61,15 +50,6 @@ def test_allocate_shows_queues_that_nobody_would_own():
 
     assert shown.count("nobody") == 3
     assert "10.0.0.1@x: 0 of 3 queues" in shown
-
-
-def test_an_export_does_not_overwrite_a_file(tmp_path):
-    file = tmp_path / "letters.jsonl"
-    file.write_text("precious")
-
-    with pytest.raises(ConfigError, match="exists: give another file, or --overwrite"):
-        run("dlq", "export", "-g", "g", "-o", str(file), "-n", "127.0.0.1:1")
-    assert file.read_text() == "precious"
 
 
 def test_logs_of_a_server_are_printed_also_after_its_end(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from rmqtools import MessageQueue
 from rmqtools.cli.exit_code import ExitCode
 from rmqtools.clock import SYSTEM_CLOCK
-from rmqtools.errors import RemotingError, RocketMQError, UnsupportedError
+from rmqtools.errors import RemotingError, UnsupportedError
 from rmqtools.model.running_info import ProcessQueueInfo
 from rmqtools.testing import Reaction
 from tests.unit.cli.top.scene import report
@@ -273,16 +273,6 @@ def test_nothing_is_reset_if_nobody_can_be_asked(run, cluster):
 
     assert (result.exit_code, offset(cluster)) == (1, 1)
     assert "Nobody can answer here: give --yes" in result.stderr
-
-
-def test_offsets_are_not_set_one_by_one_under_running_members(run, cluster):
-    cluster.add_member("billing", "10.0.0.1@x")
-
-    with pytest.raises(RocketMQError, match=r"has 1 member, and members overwrite .* \(10.0.0.1@x\)"):
-        run("group", "reset", "billing", "-t", "orders", "--yes", "--to-offset", "broker-a:0=2")
-    with pytest.raises(RocketMQError, match=r"would create it again: stop them first \(10.0.0.1@x\)"):
-        run("group", "delete", "billing", "--yes")
-    assert offset(cluster) == 1
 
 
 @pytest.mark.parametrize(

@@ -76,14 +76,6 @@ def test_a_secret_stands_in_a_file_of_its_own_or_in_the_environment(tmp_path, mo
     assert client_config("", None, ClientConfig).secret_key == "another"
 
 
-@pytest.mark.parametrize("name", ["secret_key", "secretKey", "security_token"])
-def test_a_secret_on_the_command_line_is_refused(name):
-    with pytest.raises(
-        ConfigError, match="every user of this machine can read a command line; set RMQTOOLS_SEC"
-    ):
-        client_config("h:1", [f"{name}=x"], ClientConfig)
-
-
 def test_a_file_with_a_secret_that_others_may_read_is_refused(path):
     path.parent.mkdir()
     path.write_text('current = "p"\n[profiles.p]\nname_server = "h:1"\naccess_key = "a"\nsecret_key = "s"\n')
