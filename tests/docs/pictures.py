@@ -15,7 +15,7 @@ from pathlib import Path
 from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.testing import FakeCluster
-from tests.unit.cli.top.scene import report, until, watch
+from tests.unit.cli.top.scene import report, watching
 
 ASSETS = Path(__file__).resolve().parents[2] / "docs" / "assets"
 SHARES, TOP, TOP_WIDE = "shares.svg", "top.svg", "top-wide.svg"
@@ -62,16 +62,12 @@ def make_it_a_bad_day(cluster: FakeCluster) -> None:
 
 def draw_top(cluster: FakeCluster, path: Path, *, size: tuple[int, int], keys: Sequence[str]) -> None:
     """Draw what ``top`` shows in a terminal of this size, after these keys."""
-    drawn = []
-
-    async def steps(app, pilot):
-        await until(app, pilot, "listener_slow", "dead_letters")
-        await pilot.press(*keys)
-        await until(app, pilot, *(["AAAA", "OWNER"] if keys else ["broker_read_only"]))
-        drawn.append(app.export_screenshot(title="rmqtools top"))
-
-    watch(cluster, steps, size=size, tab="f")
-    path.write_text(_FONTS.sub("", *drawn))
+    with watching(cluster, size=size, tab="f") as view:
+        view.until("listener_slow", "dead_letters")
+        view.press(*keys)
+        view.until(*(["AAAA", "OWNER"] if keys else ["broker_read_only"]))
+        drawn = view.app.export_screenshot(title="rmqtools top")
+    path.write_text(_FONTS.sub("", drawn))
 
 
 def main(folder: Path = ASSETS) -> None:

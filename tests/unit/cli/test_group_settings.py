@@ -1,6 +1,5 @@
 """``rmqtools group create`` and ``alter`` on the cluster in this process."""
 
-
 from rmqtools.cli.group_settings import KINDS
 from rmqtools.group import GroupSettings
 from rmqtools.model.group_config import SubscriptionGroupConfig
