@@ -1,12 +1,10 @@
 """The fault proxy does each fault to bytes on their way, and passes them on unchanged without."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.support.patience import PATIENCE
 from tools.measure.faults.fault_proxy import FaultProxy
 
 
@@ -27,28 +25,17 @@ async def echoing():
         writer.close()
 
 
-def through(scenario: Callable[..., Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with asyncio.timeout(PATIENCE), echoing() as parts:
-            await scenario(*parts)
-
-    asyncio.run(run())
-
-
-def test_without_a_fault_everything_passes_unchanged():
+async def test_without_a_fault_everything_passes_unchanged():
     body = bytes(range(256)) * 2000
 
-    async def scenario(proxy, reader, writer):
+    async with echoing() as (proxy, reader, writer):
         writer.write(body)
         assert await reader.readexactly(len(body)) == body
         assert proxy.connects == 1
 
-    through(scenario)
 
-
-@pytest.mark.process
-def test_a_delay_applies_to_each_direction():
-    async def scenario(proxy, reader, writer):
+async def test_a_delay_applies_to_each_direction():
+    async with echoing() as (proxy, reader, writer):
         now = asyncio.get_running_loop().time
         proxy.delay = 0.05
         began = now()
@@ -56,12 +43,9 @@ def test_a_delay_applies_to_each_direction():
         await reader.readexactly(1)
         assert now() - began >= 0.1
 
-    through(scenario)
 
-
-@pytest.mark.process
-def test_a_slow_link_passes_so_many_bytes_a_second():
-    async def scenario(proxy, reader, writer):
+async def test_a_slow_link_passes_so_many_bytes_a_second():
+    async with echoing() as (proxy, reader, writer):
         now = asyncio.get_running_loop().time
         proxy.bytes_per_second = 40_000.0
         began = now()
@@ -69,12 +53,10 @@ def test_a_slow_link_passes_so_many_bytes_a_second():
         await reader.readexactly(8_192)
         assert now() - began >= 0.15
 
-    through(scenario)
-
 
 @pytest.mark.parametrize("direction", ["drop_requests", "drop_replies"])
-def test_dropped_bytes_never_arrive(direction):
-    async def scenario(proxy, reader, writer):
+async def test_dropped_bytes_never_arrive(direction):
+    async with echoing() as (proxy, reader, writer):
         setattr(proxy, direction, True)
         writer.write(b"lost")
         while proxy.dropped < 4:  # noqa: ASYNC110 - a count, and soon
@@ -83,22 +65,18 @@ def test_dropped_bytes_never_arrive(direction):
         writer.write(b"kept")
         assert await reader.readexactly(4) == b"kept"
 
-    through(scenario)
 
-
-def test_an_answer_is_cut_after_so_many_bytes_and_the_connection_reset():
-    async def scenario(proxy, reader, writer):
+async def test_an_answer_is_cut_after_so_many_bytes_and_the_connection_reset():
+    async with echoing() as (proxy, reader, writer):
         proxy.cut_after = 30
         writer.write(bytes(100))
         with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)) as caught:
             await reader.readexactly(100)
         assert len(getattr(caught.value, "partial", b"")) <= 30
 
-    through(scenario)
 
-
-def test_a_pause_holds_everything_back_until_it_ends():
-    async def scenario(proxy, reader, writer):
+async def test_a_pause_holds_everything_back_until_it_ends():
+    async with echoing() as (proxy, reader, writer):
         proxy.pause()
         writer.write(b"late")
         with pytest.raises(TimeoutError):
@@ -107,25 +85,18 @@ def test_a_pause_holds_everything_back_until_it_ends():
         proxy.resume()
         assert await reader.readexactly(4) == b"late"
 
-    through(scenario)
 
-
-def test_a_reset_ends_the_connections_of_now():
-    async def scenario(proxy, reader, writer):
+async def test_a_reset_ends_the_connections_of_now():
+    async with echoing() as (proxy, reader, writer):
         writer.write(b"x")
         await reader.readexactly(1)
         proxy.reset()
         with pytest.raises(ConnectionResetError):
             await reader.readexactly(1)
 
-    through(scenario)
 
-
-def test_a_server_that_is_away_ends_the_connection():
-    async def run():
-        async with asyncio.timeout(PATIENCE), FaultProxy("127.0.0.1:1") as proxy:
-            reader, writer = await asyncio.open_connection(*proxy.addr.split(":"))
-            assert await reader.read() == b""
-            writer.close()
-
-    asyncio.run(run())
+async def test_a_server_that_is_away_ends_the_connection():
+    async with FaultProxy("127.0.0.1:1") as proxy:
+        reader, writer = await asyncio.open_connection(*proxy.addr.split(":"))
+        assert await reader.read() == b""
+        writer.close()
