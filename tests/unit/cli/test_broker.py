@@ -59,43 +59,39 @@ def test_settings_are_read_and_changed_with_a_difference(run):
     assert again.endswith("has these settings already\n")
 
 
-def test_a_quiet_probe_prints_only_what_is_wrong(run, says):
-    well = run("health", "--quiet")
+WELL = "healthy: 2 brokers, 2 masters"
+FILLS = "unhealthy: broker-a (master): disk 86% full: old messages are deleted before their time\n"
+
+
+@pytest.mark.parametrize(
+    ("disk", "options", "code", "text"),
+    [
+        ("0.45", "", 0, f"{WELL}\n"),
+        ("0.45", "--quiet", 0, ""),
+        ("0.45", "--brokers 3", 1, "unhealthy: 2 masters answer, want 3\n"),
+        ("0.86", "--quiet", 1, FILLS),
+        ("0.86", "--ignore disk_nearly_full:broker-*", 0, f"{WELL} (1 left out)\n"),
+        ("0.86", "--ignore disk_nearly_full:broker-b", 1, FILLS),
+        ("0.95", "", 1, "unhealthy: broker-a (master): disk 95% full\n"),
+    ],
+)
+def test_health_is_what_is_wrong_and_was_not_left_out(run, says, disk, options, code, text):
+    says(**{"commitLogDiskRatio_/store/commitlog": disk})
+
+    shown = run("health", *options.split())
+
+    assert (shown.exit_code, shown.stdout) == (code, text)
+
+
+def test_findings_for_programs_have_a_severity(run, says):
     says(**{"commitLogDiskRatio_/store/commitlog": "0.86"})
-    full = run("health", "--quiet")
 
-    assert (well.exit_code, well.stdout) == (0, "")
-    assert full.exit_code == 1
-    assert full.stdout == (
-        "unhealthy: broker-a (master): disk 86% full: old messages are deleted before their time\n"
-    )
-
-
-def test_a_full_disk_and_missing_masters_are_unhealthy(run, says):
-    healthy = run("health")
-    missing = run("health", "--brokers", "3")
-    says(**{"commitLogDiskRatio_/store/commitlog": "0.95"})
-    full = run("health")
-
-    assert (healthy.exit_code, healthy.stdout) == (0, "healthy: 2 brokers, 2 masters\n")
-    assert (missing.exit_code, "2 masters answer, want 3" in missing.stdout) == (1, True)
-    assert (full.exit_code, full.stdout) == (1, "unhealthy: broker-a (master): disk 95% full\n")
-
-
-def test_findings_that_are_ignored_or_not_severe_leave_a_cluster_healthy_and_are_counted(run, says):
-    says(**{"commitLogDiskRatio_/store/commitlog": "0.86"})
-    ignored = run("health", "--ignore", "disk_nearly_full:broker-*")
-    of_another = run("health", "--ignore", "disk_nearly_full:broker-b")
     severe = run("health", "--min-severity", "critical", "--json")
 
-    assert (ignored.exit_code, ignored.stdout) == (0, "healthy: 2 brokers, 2 masters (1 left out)\n")
-    assert of_another.exit_code == 1
-    assert severe.exit_code == 1
     (found,) = json.loads(severe.stdout)["findings"]
-    assert (found["kind"], found["subject"], found["severity"]) == (
-        "disk_nearly_full",
-        "broker-a",
-        "critical",
+    assert (severe.exit_code, found["kind"], found["subject"], found["severity"]) == (
+        *(1, "disk_nearly_full"),
+        *("broker-a", "critical"),
     )
 
 

@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter, methodcaller
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,32 +137,36 @@ def test_a_temporary_directory_is_removed_after_a_failed_start(
     assert [path.name for path in root.iterdir()] == ["programs"]
 
 
-@pytest.mark.parametrize("brokers", [0, 27, -1])
-def test_an_impossible_number_of_brokers_is_refused(brokers: int) -> None:
-    with pytest.raises(ConfigError, match=f"brokers={brokers}: .* 1 to 26"):
-        LocalCluster(brokers)
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        *[({"brokers": brokers}, f"brokers={brokers}: .* 1 to 26") for brokers in (0, 27, -1)],
+        *[({"slaves": slaves}, f"slaves={slaves}: .* 0 to 9") for slaves in (-1, 10)],
+        ({"brokers": 2, "broker_ports": [10911]}, r"broker_ports=\[10911\]: want 2, one for each broker"),
+    ],
+)
+def test_an_impossible_cluster_is_refused(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        LocalCluster(**settings)
 
 
-@pytest.mark.parametrize("slaves", [-1, 10])
-def test_an_impossible_number_of_slaves_is_refused(slaves: int) -> None:
-    with pytest.raises(ConfigError, match=f"slaves={slaves}: .* 0 to 9"):
-        LocalCluster(slaves=slaves)
-
-
-@pytest.mark.parametrize("name", ["name_server", "broker_addrs", "directory", "servers"])
-def test_a_cluster_that_does_not_run_has_no_addresses(name: str) -> None:
+@pytest.mark.parametrize(
+    "use",
+    [
+        *map(attrgetter, ("name_server", "broker_addrs", "directory", "servers")),
+        *[methodcaller(f"{do}_server", "broker-a") for do in ("stop", "kill", "start", "await")],
+    ],
+    ids=str,
+)
+def test_a_cluster_that_does_not_run_has_no_addresses_and_no_servers(
+    use: Callable[[LocalCluster], object],
+) -> None:
     with pytest.raises(ClusterError, match="not running: call start"):
-        getattr(LocalCluster(), name)
+        use(LocalCluster())
 
 
 def test_stopping_what_does_not_run_does_nothing() -> None:
     LocalCluster().stop()
-
-
-@pytest.mark.parametrize("name", ["stop_server", "kill_server", "start_server", "await_server"])
-def test_a_cluster_that_does_not_run_has_no_servers_to_stop_or_start(name: str) -> None:
-    with pytest.raises(ClusterError, match="not running: call start"):
-        getattr(LocalCluster(), name)("broker-a")
 
 
 @pytest.mark.process
@@ -168,8 +174,3 @@ def test_importing_the_package_starts_no_thread() -> None:
     program = "import rmqtools.cluster, threading, sys; sys.exit(threading.active_count() - 1)"
 
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
-def test_each_broker_needs_a_port_if_any_has_one() -> None:
-    with pytest.raises(ConfigError, match=r"broker_ports=\[10911\]: want 2, one for each broker"):
-        LocalCluster(brokers=2, broker_ports=[10911])

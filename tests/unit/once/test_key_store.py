@@ -1,6 +1,7 @@
 """What every store owes."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest.mock import ANY
 
@@ -30,17 +31,14 @@ def test_a_block_that_raises_leaves_its_keys_new(store):
 def test_of_members_that_claim_a_key_at_once_one_gets_it(store):
     wins, at_once = [], threading.Barrier(4)
 
-    def member():
+    def member(_):
         at_once.wait(60)
         with store.claim(["a"], 60) as claim:
             wins.extend(claim.new)
             claim.done |= claim.new
 
-    threads = [threading.Thread(target=member) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(member, range(4)))
 
     assert wins == ["a"]
 

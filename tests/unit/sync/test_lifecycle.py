@@ -16,6 +16,7 @@ from rmqtools.errors import ClientStateError, ConfigError
 from rmqtools.sync.lifecycle import Blocking
 from rmqtools.sync.loop import Bridge
 from tests.support.interrupts import interrupted_when
+from tests.support.threads import in_thread
 from tests.support.transactions import Listener
 
 
@@ -106,11 +107,10 @@ def test_a_close_on_another_thread_ends_a_start_and_waits_for_what_it_cleans_up(
         slow.starting.wait(10)
         blocking.close()
 
-    thread = threading.Thread(target=close)
-    thread.start()
+    closed = in_thread(close)
     with pytest.raises(ClientStateError, match="closed while it was being started"):
         blocking.start()
-    thread.join()
+    closed.result(10)
 
     assert slow.done == ["cut short", "closed"]
 
@@ -118,21 +118,16 @@ def test_a_close_on_another_thread_ends_a_start_and_waits_for_what_it_cleans_up(
 def test_a_second_close_waits_for_the_first():
     slow = opened(close=False)
     blocking = started(slow)
-    seen: list[list[str]] = []
 
-    def close() -> None:
+    def close() -> list[str]:
         blocking.close()
-        seen.append(list(slow.done))
+        return list(slow.done)
 
-    threads = [threading.Thread(target=close) for _ in range(2)]
-    for thread in threads:
-        thread.start()
+    closes = [in_thread(close) for _ in range(2)]
     slow.closing_begun.wait(10)
     on_the_loop(slow.may_close.set)
-    for thread in threads:
-        thread.join()
 
-    assert seen == [["started", "closed"]] * 2
+    assert [each.result(10) for each in closes] == [["started", "closed"]] * 2
 
 
 def test_closing_what_was_never_started_does_nothing():

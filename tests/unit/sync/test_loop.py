@@ -5,7 +5,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from types import ModuleType
 
 import pytest
@@ -27,12 +27,8 @@ def test_one_loop_thread_serves_all_bridges_of_a_process():
 
 
 def test_threads_that_start_it_at_the_same_time_get_the_same_loop():
-    seen: set[int] = set()
-    threads = [threading.Thread(target=lambda: seen.add(Bridge().run(where))) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(16) as threads:
+        seen = set(threads.map(lambda _: Bridge().run(where), range(16)))
 
     assert len(seen) == 1
 

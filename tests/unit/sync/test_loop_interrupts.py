@@ -26,7 +26,6 @@ from rmqtools import (
     ConsumeFromWhere,
     DecisionLog,
     ExactAppender,
-    LocalTransactionState,
     Message,
     MessageQueue,
     Mirror,
@@ -52,25 +51,17 @@ from rmqtools.sync.loop import LoopThread
 from rmqtools.testing import FakeCluster
 from tests.support.cluster_scene import wait_until
 from tests.support.interrupts import cancelled_at, count_points, interrupted_at_point
+from tests.support.transactions import COMMIT, Listener
 
 Q0 = MessageQueue("orders", "broker-a", 0)
 COUNT = 24  # messages
+COMMITTING = Listener(lambda message, arg: COMMIT)
 IS_BRIEF = os.environ.get("HYPOTHESIS_PROFILE") == "brief"
 EVERY_METHOD = 12 if IS_BRIEF else 1
 EVERY_POINT = 5 if IS_BRIEF else 1
 POINTS = 3  # of each method in a short run
 _POINTS_OF_A_REFUSED_CALL = 50
 _NUMBERS = itertools.count()
-
-
-class Listener:
-    """Commits every transaction."""
-
-    def execute_local_transaction(self, message: Any, arg: Any) -> LocalTransactionState:
-        return LocalTransactionState.COMMIT_MESSAGE
-
-    def check_local_transaction(self, message: Any) -> LocalTransactionState:
-        return LocalTransactionState.COMMIT_MESSAGE
 
 
 @pytest.fixture
@@ -112,7 +103,7 @@ def made(name: str, cluster: FakeCluster) -> Iterator[Any]:
             Admin: lambda: Admin(ClientConfig(**at)),
             Client: lambda: Client(ClientConfig(**at)),
             Producer: lambda: Producer(ProducerConfig(**at, group="p")),
-            TransactionProducer: lambda: TransactionProducer(ProducerConfig(**at, group="t"), Listener()),
+            TransactionProducer: lambda: TransactionProducer(ProducerConfig(**at, group="t"), COMMITTING),
             PullConsumer: lambda: PullConsumer(PullConsumerConfig(**consumer)),
             PushConsumer: lambda: PushConsumer(PushConsumerConfig(**consumer)),
             SimpleConsumer: lambda: SimpleConsumer(SimpleConsumerConfig(**consumer)),

@@ -1,10 +1,12 @@
 """Unfinished iterators: the process still ends, without output."""
 
 import gc
+import itertools
 import subprocess
 import sys
 import textwrap
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -168,14 +170,11 @@ def test_two_threads_may_walk_one_iterator():
         for number in range(200):
             yield number
 
-    items, seen = Bridge().iterate(numbers()), list[int]()
-    threads = [threading.Thread(target=lambda: seen.extend(items)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    items = Bridge().iterate(numbers())
+    with ThreadPoolExecutor(4) as threads:
+        seen: list[list[int]] = list(threads.map(list, [items] * 4))
 
-    assert sorted(seen) == list(range(200))
+    assert sorted(itertools.chain(*seen)) == list(range(200))
 
 
 def test_an_iterator_on_the_loop_thread_is_refused():
