@@ -203,16 +203,6 @@ async def test_a_topic_that_may_not_be_made_is_not_there() -> None:
             await producer.send(Message("new", b"body"))
 
 
-def test_members_that_do_nothing_come_and_go() -> None:
-    with FakeCluster() as cluster:
-        cluster.add_member("g", "one")
-        cluster.add_member("g", "two")
-        both = cluster.members("g")
-        cluster.remove_member("g", "one")
-
-    assert (both, cluster.members("g")) == (["one", "two"], ["two"])
-
-
 def test_a_member_that_does_nothing_answers_operators_with_its_report() -> None:
     report = ConsumerRunningInfo(mq_table={Q0: ProcessQueueInfo()})
     with FakeCluster() as cluster, Admin(ClientConfig(name_server=cluster.name_server)) as admin:
