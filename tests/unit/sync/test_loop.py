@@ -22,10 +22,6 @@ async def where() -> int:
     return threading.get_ident()
 
 
-def test_one_loop_thread_serves_all_bridges_of_a_process():
-    assert Bridge().run(where) == Bridge().run(where) != threading.get_ident()
-
-
 def test_threads_that_start_it_at_the_same_time_get_the_same_loop():
     with ThreadPoolExecutor(16) as threads:
         seen = set(threads.map(lambda _: Bridge().run(where), range(16)))

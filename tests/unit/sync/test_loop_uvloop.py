@@ -1,12 +1,10 @@
 """The loop thread with and without uvloop."""
 
-import asyncio
 import subprocess
 import sys
 
 import pytest
 
-from rmqtools.sync.loop import LoopThread, new_loop
 from tests.support.event_loops import needs_uvloop
 
 PROGRAM = """
@@ -33,24 +31,6 @@ with FakeCluster() as cluster:
     cluster.disconnect("broker-a")
 print(type(LoopThread.of_this_process().loop).__module__.partition(".")[0], sorted(bodies))
 """
-
-
-def ended(loop: asyncio.AbstractEventLoop) -> str:
-    """The package that a loop is from; closes it."""
-    loop.close()
-    return type(loop).__module__.partition(".")[0]
-
-
-def test_without_uvloop_the_loop_is_asyncios(monkeypatch):
-    monkeypatch.setitem(sys.modules, "uvloop", None)
-
-    assert ended(new_loop()) == "asyncio"
-
-
-@needs_uvloop
-def test_the_loop_is_uvloops_where_that_is_installed():
-    assert ended(new_loop()) == "uvloop"
-    assert type(LoopThread.of_this_process().loop).__module__.startswith("uvloop")
 
 
 @pytest.mark.process
