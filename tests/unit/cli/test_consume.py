@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -225,14 +224,9 @@ def test_a_group_gets_its_share_and_commits_what_is_printed(run, cluster):
 
 @pytest.mark.process
 def test_ctrl_c_ends_a_follower_without_a_word(cluster, topic):
-    program = [sys.executable, "-c", "from rmqtools.cli import main; main()", "consume", topic]
-    environment = os.environ | {"NAMESRV_ADDR": cluster.name_server}
-    follower = subprocess.Popen(
-        [*program, "--follow", "--from", "earliest"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    follow = ("consume", topic, "--follow", "--from", "earliest", "-n", cluster.name_server)
+    program = [sys.executable, "-m", "rmqtools", *follow]
+    follower = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert follower.stdout is not None
     assert follower.stdout.readline() == b"m1\n"
 

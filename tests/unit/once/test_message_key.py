@@ -26,12 +26,6 @@ def test_without_a_unique_key_the_offset_id_counts_and_survives_a_retry():
     assert message_key(first) != message_key(stored_message("Orders", 2, offset_msg_id="B", properties={}))
 
 
-def test_stamp_and_hash_of_spark_count_before_the_unique_key():
-    one, same = (message(n, **{STAMP: "0/1/2", HASH: "ab"}) for n in (1, 2))
-
-    assert message_key(one) == message_key(same) != message_key(message(2, **{STAMP: "0/1/2", HASH: "cd"}))
-
-
 def test_a_key_belongs_to_one_topic():
     assert message_key(message(1)) != message_key(message(1).with_topic("Other"))
 

@@ -26,14 +26,6 @@ def store(engine, clock):
     return store
 
 
-def test_effects_are_committed_with_the_keys(engine, store):
-    listener = deduplicate(store, book)
-    for _ in range(2):
-        listener([message(1), message(2)], context())
-
-    assert effects(engine) == [b"1", b"2"]
-
-
 def test_a_listener_that_fails_after_its_effects_leaves_nothing(engine, store):
     def fail(messages, context, connection):
         book(messages, context, connection)

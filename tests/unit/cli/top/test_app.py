@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools import MessageQueue
 from rmqtools.allocate import Pins
 from rmqtools.cli.top.live_table import LiveTable
 from rmqtools.clock import SYSTEM_CLOCK
@@ -34,12 +34,8 @@ def cluster():
 
 
 @pytest.fixture
-def pins(cluster):
-    def fetch():
-        with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-            return admin.fetch_pins("billing")
-
-    return fetch
+def pins(admin):
+    return lambda: admin.fetch_pins("billing")
 
 
 def share(cluster, client_id, *queues):
@@ -142,14 +138,14 @@ def test_a_pin_that_is_declined_or_not_allowed_changes_nothing(cluster, pins, al
     assert pins().version == 0
 
 
-def test_pins_are_shown_and_removed_after_a_question(cluster, pins):
-    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-        admin.set_pins("billing", Pins(0, ["10.0.0.1"], when_absent="nobody", set_by="jane"))
+def test_pins_are_shown_and_removed_after_a_question(cluster, admin, pins):
+    admin.set_pins("billing", Pins(0, ["10.0.0.1"], when_absent="nobody", set_by="jane"))
 
     with watching(cluster) as view:
         open_group(view, "pinned to 10.0.0.1")
         view.press("u")
-        view.until("They are 10.0.0.1 (version 1, set by jane).", "2 of 2 members share all")
+        view.until("Remove the pins of group billing?", "They are 10.0.0.1 (version 1, set by jane).")
+        view.until("2 of 2 members share all", "Moves 0 queues of orders.")
         view.press("y")
         view.until("billing is not pinned any more")
 

@@ -1,5 +1,5 @@
 from rmqtools.allocate import Pins
-from rmqtools.cli.top.effect import pin_effect, unpin_effect
+from rmqtools.cli.top.effect import pin_effect
 from rmqtools.group import GroupMember, GroupView, QueueProgress
 from rmqtools.model.queue import MessageQueue
 
@@ -31,15 +31,3 @@ def test_pins_of_somebody_else_that_are_replaced_are_named():
     assert pin_effect(VIEW, TO_FIRST, current).splitlines()[-1] == (
         "Replaces the pins of jane@host: 10.0.0.2 (version 7)."
     )
-
-
-def test_the_effect_of_removing_pins_names_them_and_the_shares():
-    current = Pins(7, ["10.0.0.2"], when_absent="everybody", set_by="jane@host")
-
-    assert unpin_effect(VIEW, current).splitlines() == [
-        "Remove the pins of group staging?",
-        "",
-        "They are 10.0.0.2 (version 7, set by jane@host).",
-        "2 of 2 members share all 4 queues (2 each).",
-        "Moves 0 queues of orders.",
-    ]
