@@ -92,10 +92,9 @@ def test_progress_goes_on_where_it_was(tmp_path):
         file.write(progress)
 
     loaded = Progress.load(path, "%DLQ%g")
-    queue = MessageQueue("%DLQ%g", "a", 0)
     assert loaded == progress
-    assert loaded.rest_of(QueueRange(queue, 0, 9)) == QueueRange(queue, 6, 9)
-    assert loaded.rest_of(QueueRange(queue, 7, 9)) == QueueRange(queue, 7, 9)
+    assert loaded.rest_of(QueueRange(QUEUE, 0, 9)) == QueueRange(QUEUE, 6, 9)
+    assert loaded.rest_of(QueueRange(QUEUE, 7, 9)) == QueueRange(QUEUE, 7, 9)
     assert loaded.rest_of(QueueRange(MessageQueue("%DLQ%g", "b", 0), 0, 9)).begin == 0
     assert list(tmp_path.iterdir()) == [path]
 

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.cli.exporter.metrics import ClusterCollector
-from rmqtools.clock import SYSTEM_CLOCK, SystemClock
+from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.group import Severity
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.group import KVTable
@@ -43,23 +43,9 @@ def partial_admin(*name_servers):
     return Admin(config, partial=True)
 
 
-class Later(SystemClock):
-    """The system's clock, with time added."""
-
-    added = 0.0
-
-    def monotonic(self) -> float:
-        return SYSTEM_CLOCK.monotonic() + self.added
-
-
 @pytest.fixture
-def later():
-    return Later()
-
-
-@pytest.fixture
-def collector(later):
-    return ClusterCollector(keep=60, clock=later)
+def collector():
+    return ClusterCollector()
 
 
 @pytest.fixture
@@ -132,11 +118,13 @@ def test_old_numbers_are_never_shown_as_new(shop, admin, collector, value):
     assert value("rmqtools_exporter_last_success_timestamp_seconds") == success
 
 
-def test_numbers_of_a_look_that_is_long_ago_are_no_longer_shown(admin, collector, later, value):
+def test_numbers_of_a_look_that_is_long_ago_are_no_longer_shown(admin, clock):
+    collector = ClusterCollector(keep=60, clock=clock)
+    value = value_of(collector)
     collector.look(admin)
-    later.added = 59
+    clock.advance(59)
     kept = value("rocketmq_group_count", group="billing")
-    later.added = 61
+    clock.advance(2)
 
     assert kept == 0
     assert value("rmqtools_exporter_up") == 0
