@@ -35,10 +35,6 @@ def test_a_name_server_listens_on_loopback_only(tmp_path: Path) -> None:
     assert conf(name_server(tmp_path, 1))["bindAddress"] == "127.0.0.1"
 
 
-def test_given_settings_win(tmp_path: Path) -> None:
-    assert conf(make_broker(tmp_path, brokerRole="SYNC_MASTER"))["brokerRole"] == "SYNC_MASTER"
-
-
 def test_the_timer_wheel_brings_its_memory(tmp_path: Path) -> None:
     with_wheel, without = make_broker(tmp_path, timer_wheel=True), make_broker(tmp_path)
 
