@@ -8,10 +8,12 @@ from rmqtools.clock import SYSTEM_CLOCK
 from spark_connector.datasource import RocketMQDataSource
 from spark_connector.read.schema import READ_SCHEMA
 from tests.support.tables import lacking, quoted, table_rows
+from tests.unit.spark_connector.options import test_write_settings
 
 WORDS = {
     "TOMORROW": str(SYSTEM_CLOCK.now_ms() + 24 * 3600 * 1000),
     "CATALOG": "CREATE TEMPORARY VIEW name USING rocketmq OPTIONS (nameServer 'host:port', topic 'Orders')",
+    "HERE": test_write_settings.__name__,
 }
 SERVER, TOPIC = {"nameServer": "h:1"}, {"topic": "T"}
 BESIDE = {
@@ -44,7 +46,9 @@ def with_meanings(cell):
 
 
 @pytest.mark.parametrize(("when", "options", "says"), [*cases()])
-def test_wrong_options_are_refused_by_name_value_and_remedy(when, options, says):
+def test_wrong_options_are_refused_by_name_value_and_remedy(when, options, says, monkeypatch):
+    monkeypatch.setenv("RMQTOOLS_SPARK_PLUG_INS", f"{WORDS['HERE']},no_such")
+
     with pytest.raises(ValueError) as refusal:  # noqa: PT011  # the text is compared below
         when(RocketMQDataSource({name.lower(): text for name, text in options.items()}))
 
