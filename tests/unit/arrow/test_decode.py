@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmqtools import MessageBlock, MessageExt, MessageQueue
+from rmqtools import MessageBlock, MessageExt
 from rmqtools.arrow import MESSAGE_SCHEMA, decode_block
 from rmqtools.arrow.decode import JoinedBlocks, decode_parts
 from rmqtools.errors import ProtocolError
@@ -19,7 +19,6 @@ from rmqtools.protocol.messages.stored import decode_message
 from tests.unit.arrow.stored_messages import (
     BORN_V6,
     COMPRESSED,
-    INNER_BATCH,
     QUEUE,
     STORE_V6,
     V2,
@@ -148,20 +147,10 @@ def test_a_topic_is_named_as_its_reader_names_it(magic, stored, read):
     assert row["topic"] == read
 
 
-def test_without_a_unique_key_the_message_id_is_the_offset_id():
-    (row,) = decode_block(block_of([Stored(store_port=10911, commit_log_offset=255)])).to_pylist()
-
-    assert row["msgId"] == "C0A8006F00002A9F00000000000000FF"
-
-
 @pytest.mark.parametrize("beside", [[], [PLAIN]], ids=["alone", "among-plain-ones"])
 @pytest.mark.parametrize("message", UNUSUAL.values(), ids=UNUSUAL)
 def test_an_unusual_message_equals_the_oracle(message, beside):
     check(block_of([*beside, message, *beside]))
-
-
-def test_all_unusual_messages_together_equal_the_oracle_in_their_order():
-    check(block_of([*UNUSUAL.values(), PLAIN, *UNUSUAL.values()]))
 
 
 MANY = properties_of(**{f"name{number}": "v" for number in range(60)})
@@ -191,13 +180,6 @@ def test_bytes_before_and_between_the_starts_are_passed_over():
     block = block_of([PLAIN, Stored(body=b"left out"), PLAIN], before=b"\x01\x02junk")
 
     check(MessageBlock(QUEUE, block.buffer, [block.starts[0], block.starts[2]], 1000))
-
-
-def test_no_messages_give_an_empty_batch_of_the_schema():
-    batch = decode_block(MessageBlock(QUEUE, b"", [], 5))
-
-    assert batch.num_rows == 0
-    assert batch.schema.equals(MESSAGE_SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -330,11 +312,3 @@ def test_blocks_together_give_the_rows_of_each_one_after_the_other(before):
     rows = batch.to_pylist()
     assert rows == [row for block in blocks for row in decode_block(block).to_pylist()]
     assert len(rows) == 7
-
-
-def test_what_cannot_be_decoded_is_named_with_the_queue_of_its_block():
-    broken = Stored(body=b"\x00\x00", sys_flag=INNER_BATCH, queue_offset=12)
-    blocks = [block_of([PLAIN]), block_of([broken], queue=MessageQueue("Orders", "broker-a", 5))]
-
-    with pytest.raises(ProtocolError, match=r"queue offset 12 of .*queueId=5.* cannot be decoded"):
-        list(decode_parts(JoinedBlocks(blocks)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from rmqtools.arrow import MESSAGE_SCHEMA, decode_block, select_columns
-from rmqtools.errors import BodyTooLargeError, ConfigError, CorruptBodyError, ProtocolError
+from rmqtools.errors import BodyTooLargeError, ConfigError, CorruptBodyError
 from rmqtools.model.block import MessageBlock
 from tests.unit.arrow.stored_messages import BORN_V6, COMPRESSED, INNER_BATCH, QUEUE, V2, Stored, block_of
 
@@ -52,13 +52,6 @@ def test_a_corrupt_body_is_given_as_stored_or_as_null_in_a_row_that_keeps_the_co
     assert [row["sysFlag"] & COMPRESSED for row in rows] == [0, COMPRESSED, 0, 0]
 
 
-def test_a_batch_that_cannot_be_taken_apart_is_one_row():
-    stored = [Stored(), Stored(queue_offset=8, body=b"\x00\x00", sys_flag=INNER_BATCH)]
-
-    assert decode_block(block_of(stored), corrupt_body="raw")["body"].to_pylist() == [b"body", b"\x00\x00"]
-    assert decode_block(block_of(stored), corrupt_body="null")["body"].to_pylist() == [b"body", None]
-
-
 @pytest.mark.parametrize("choice", ["raw", "null"])
 def test_a_broken_head_is_passed_over_and_logged(choice, caplog):
     stored = [Stored(queue_offset=7), Stored(queue_offset=8, magic=0x12345678), Stored(queue_offset=9)]
@@ -68,11 +61,6 @@ def test_a_broken_head_is_passed_over_and_logged(choice, caplog):
     assert batch["queueOffset"].to_pylist() == [7, 9]
     assert "message_passed_over" in caplog.text
     assert f"queue offset 8 of {QUEUE}" in caplog.text
-
-
-def test_a_broken_head_fails_where_nothing_was_said():
-    with pytest.raises(ProtocolError, match="queue offset 8 of"):
-        decode_block(block_of([Stored(), Stored(queue_offset=8, magic=0x12345678)]))
 
 
 def test_an_unknown_choice_is_refused():

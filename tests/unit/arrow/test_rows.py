@@ -42,18 +42,6 @@ def test_every_column_reaches_its_place():
     assert batch_to_messages(whole) == [expected]
 
 
-def test_nulls_and_absent_columns_are_nothing():
-    nulls = batch(
-        body=pa.array([b"a"]),
-        tags=pa.array([None], pa.string()),
-        keys=pa.array([None], pa.string()),
-        properties=pa.array([None], PROPERTIES),
-    )
-    bare = batch(body=pa.array([b"a"]))
-
-    assert batch_to_messages(nulls, topic="T") == batch_to_messages(bare, topic="T") == [Message("T", b"a")]
-
-
 def test_a_map_whose_values_are_never_null_is_a_map_of_properties():
     never_null = pa.map_(pa.string(), pa.field("value", pa.string(), nullable=False))
     columns = {"body": pa.array([b"x"]), "properties": pa.array([[("src", "bench")]], never_null)}
@@ -61,12 +49,6 @@ def test_a_map_whose_values_are_never_null_is_a_map_of_properties():
     (message,) = batch_to_messages(batch(**columns), topic="T")
 
     assert message.properties == {"src": "bench"}
-
-
-def test_a_string_body_is_sent_as_utf8():
-    (message,) = batch_to_messages(batch(body=pa.array(["grüß 鍵"])), topic="T")
-
-    assert message.body == "grüß 鍵".encode()
 
 
 def test_the_topic_given_wins_over_the_column():
@@ -81,16 +63,6 @@ def test_a_time_after_the_year_9999_is_no_datetime_but_a_time():
     (message,) = batch_to_messages(batch(body=pa.array([b"a"]), deliverTimestamp=times), topic="T")
 
     assert message.deliver_at_ms == 300_000_000_000_000
-
-
-def test_a_sliced_batch_gives_its_own_rows():
-    rows = batch(
-        body=pa.array([b"a", b"b", b"c"]), properties=pa.array([[("n", "1")], None, [("n", "3")]], PROPERTIES)
-    )
-
-    (message,) = batch_to_messages(rows.slice(2, 1), topic="T")
-
-    assert (message.body, message.properties) == (b"c", {"n": "3"})
 
 
 def refused(id, text, **columns):

@@ -89,18 +89,31 @@ def test_the_next_portion_is_encoded_while_two_are_on_the_wire():
     ]
 
 
+NOT_PLACED = SendError("no", [REFUSED])
+
+
 @pytest.mark.parametrize(
-    ("second", "error", "acked", "text"),
+    ("first", "second", "error", "acked", "text"),
     [
-        pytest.param(result(count=3), SendError, 3, "2 of 5 rows could not be placed", id="stored"),
+        pytest.param([NOT_PLACED], result(count=3), SendError, 3, "2 of 5 rows could not", id="stored"),
         pytest.param(
-            UnknownOutcomeError("who knows", [UNANSWERED]), UnknownOutcomeError, 0, "5 of 5", id="unknown"
+            *([NOT_PLACED], UnknownOutcomeError("who knows", [UNANSWERED])),
+            *(UnknownOutcomeError, 0, "5 of 5"),
+            id="unknown",
+        ),
+        pytest.param(
+            TopicNotFoundError("no topic"),
+            result(count=3),
+            TopicNotFoundError,
+            3,
+            "no topic",
+            id="as-a-whole",
         ),
     ],
 )
-def test_what_is_on_the_wire_beside_a_portion_that_failed_is_counted_too(second, error, acked, text):
+def test_what_is_on_the_wire_beside_a_portion_that_failed_is_counted_too(first, second, error, acked, text):
     report = SendReport()
-    producer = Slow([SendError("no", [REFUSED])], [second])
+    producer = Slow(first, [second])
     batches = [bodies(b"a", b"b"), *[bodies(b"c", b"d", b"e")] * 2]
 
     with pytest.raises(error, match=text) as caught:
@@ -109,16 +122,6 @@ def test_what_is_on_the_wire_beside_a_portion_that_failed_is_counted_too(second,
     assert type(caught.value) is error
     assert len(producer.sent) == 2
     assert (report.acked, report.failed) == (acked, 5 - acked)
-
-
-def test_a_portion_refused_as_a_whole_is_told_when_the_one_beside_it_is_counted():
-    report = SendReport()
-    producer = Slow(TopicNotFoundError("no topic"))
-
-    with pytest.raises(TopicNotFoundError, match="no topic"):
-        send_batches(producer, [bodies(b"a"), bodies(b"b"), bodies(b"c")], topic="T", report=report)
-
-    assert (len(producer.sent), report.acked, report.failed) == (2, 1, 1)
 
 
 def test_what_is_on_the_wire_is_counted_before_an_error_of_the_rows_behind_it_is_raised():
@@ -189,13 +192,6 @@ def test_large_rows_are_not_all_encoded_at_once():
     send_batches(producer, [bodies(*[body] * 12)], topic="T")
 
     assert [len(batches) for batches in producer.sent] == [3, 3, 3, 3]
-
-
-def test_an_empty_batch_sends_nothing():
-    producer = FakeProducer()
-
-    assert send_batches(producer, [bodies()], topic="T") == SendReport()
-    assert producer.sent == []
 
 
 def test_results_are_counted_by_what_became_of_the_rows():
