@@ -34,6 +34,13 @@ ADMIN: dict[str, Any] = {"access_key": "admin", "secret_key": "admin-secret-0001
 _LARGE = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests of this folder: they need Spark and a broker, unless a module says what it needs."""
+    if not item.get_closest_marker("spark"):
+        item.add_marker(pytest.mark.spark)
+        item.add_marker(pytest.mark.broker)
+
+
 @pytest.fixture(scope="session")
 def acl_cluster() -> Iterator[LocalCluster]:
     """A broker with ACL 2.0, whose administrator is ``ADMIN``, that takes no conditions."""

@@ -1,9 +1,5 @@
 """Rows that cannot be messages, by the option ``onBadRow``."""
 
-import pytest
-
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 ROWS = [(b"a",), (b"",), (b"b",), (None,)]
 
 

@@ -8,8 +8,6 @@ import pytest
 from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 COUNT = 60
 
 

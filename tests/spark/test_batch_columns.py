@@ -13,8 +13,6 @@ from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.spark.streams import await_true, error_of
 from tests.support.reading import await_readable
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 BODY = b"x" * 1024
 
 

@@ -7,8 +7,6 @@ from rmqtools.errors import BrokerError, ConfigError
 from tests.spark.conftest import ADMIN
 from tests.support.patience import PATIENCE
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 TAGS = ("Aa", "BB", "new", None)  # Java's hash codes of the first two are equal
 
 

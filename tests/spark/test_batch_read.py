@@ -8,8 +8,6 @@ from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.option_table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.fixture(scope="module")
 def filled(fill_new):

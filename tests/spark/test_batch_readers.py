@@ -17,8 +17,6 @@ from spark_connector.options.option_table import parse_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.support.cluster_scene import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.fixture(scope="module")
 def filled(fill_new):

@@ -13,8 +13,6 @@ from spark_connector.read.lookup import Lookup
 from tests.spark.streams import error_of
 from tests.support.reading import await_readable
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.fixture
 def prefix():

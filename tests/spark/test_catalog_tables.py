@@ -6,8 +6,6 @@ from tests.spark.streams import error_of
 from tests.spark.test_errors_first_line import top
 from tests.support.patience import PATIENCE
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 REMEDY = "CREATE TEMPORARY VIEW name USING rocketmq OPTIONS (nameServer 'host:port', topic 'Orders')"
 ROW = "SELECT CAST('a' AS BINARY) AS body"
 

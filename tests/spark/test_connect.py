@@ -9,7 +9,7 @@ from tests.spark.programs import READ_AND_WRITE, WRITTEN, program
 from tests.support.spark_processes import await_port, daemon, environment, free_port, run
 
 pytestmark = [
-    *(pytest.mark.spark, pytest.mark.broker, pytest.mark.slow),
+    pytest.mark.slow,
     pytest.mark.skipif(find_spec("grpc") is None, reason="pip install pyspark[connect]"),
 ]
 

@@ -11,8 +11,6 @@ from tests.spark.data import HARD_ROWS, WRITE_SCHEMA, message, messages_of
 from tests.spark.streams import error_of
 from tests.support.patience import PATIENCE, PATIENT_WRITE
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.fixture
 def copy(read, local_cluster):

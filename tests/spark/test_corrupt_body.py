@@ -8,8 +8,6 @@ from rmqtools import Message, MessageQueue, Producer
 from tests.support.patience import PATIENCE
 from tests.support.raw_sends import send_corrupt
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.fixture
 def topic(admin, local_cluster, producer: Producer) -> str:

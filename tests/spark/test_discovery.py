@@ -10,8 +10,6 @@ import pytest
 import spark_connector
 from tests.support.patience import PATIENT_WRITE, PROGRAM_PATIENCE
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 PROGRAM = """
 import sys
 from pyspark.sql import SparkSession

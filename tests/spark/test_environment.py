@@ -9,8 +9,6 @@ import pytest
 from tests.spark.streams import fill
 from tests.support.patience import PROGRAM_PATIENCE
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.fixture
 def not_activated(tmp_path):

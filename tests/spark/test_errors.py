@@ -5,8 +5,6 @@ import pytest
 from rmqtools import Perm
 from tests.spark.streams import error_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 def test_save_refuses_to_overwrite(write):
     assert "use .mode('append')" in error_of(

@@ -7,8 +7,6 @@ import pytest
 from tests.spark.streams import error_of
 from tests.support.patience import PATIENCE
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 def top(text: str) -> str:
     """The first line with a word in it."""

@@ -12,8 +12,6 @@ from tests.spark.streams import run_to_end
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE, PATIENT_WRITE
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 TRIES = 20
 
 

@@ -13,8 +13,6 @@ import spark_connector
 from tests.spark.streams import run_to_end
 from tests.support.patience import PATIENCE, PATIENT_WRITE
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.fixture
 def query(spark, local_cluster, make_topic, read_rows, tmp_path):

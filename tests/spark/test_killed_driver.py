@@ -20,7 +20,7 @@ from tests.support.reading import await_readable
 from tests.support.resting import RestingCluster
 from tools.measure.faults.site import LocalSite
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 ROWS, PER_BATCH = 3000, 1000
 KILLS, PORTION, BROKER_DIES = 10, 500, (3, 7)

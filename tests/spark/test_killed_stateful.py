@@ -11,7 +11,7 @@ from tests.spark.killed_driver import KilledDriver
 from tests.support.patience import PATIENT_WRITE
 from tests.support.reading import await_readable
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 KILLS, PORTION, PER_SECOND = 2, 600, 20  # numbers sent before a kill, and numbers of a second
 BEGIN = 3600  # seconds; at 0, where the first watermark is, Spark drops rows as late

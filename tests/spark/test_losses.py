@@ -9,8 +9,6 @@ from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.spark.streams import await_true, error_of, fill, stored_places
 from tests.support.patience import PATIENCE
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 LENIENT = {"failOnDataLoss": "false"}
 
 

@@ -10,7 +10,7 @@ from tests.support.reading import await_readable
 from tests.support.spark_processes import ROOT, SPARK_HOME, environment, run
 
 pytestmark = [
-    *(pytest.mark.spark, pytest.mark.broker, pytest.mark.slow),
+    pytest.mark.slow,
     pytest.mark.skipif(find_spec("grpc") is None, reason="pip install pyspark[pipelines]"),
 ]
 

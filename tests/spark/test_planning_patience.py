@@ -14,7 +14,7 @@ from rmqtools.errors import RemotingTimeoutError
 from tests.spark.streams import fill
 from tests.support.cluster_scene import pid_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.default_timeouts]
+pytestmark = pytest.mark.default_timeouts
 
 
 @contextmanager

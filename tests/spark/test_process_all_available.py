@@ -5,8 +5,6 @@ import pytest
 from rmqtools.clock import SYSTEM_CLOCK
 from tests.spark.streams import await_true, counts, fill, stored_places
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 LONG = "10m"  # a poll interval that no test waits for
 PROMPT = 60.0  # seconds, on a busy machine
 

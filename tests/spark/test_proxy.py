@@ -6,8 +6,6 @@ import pytest
 
 from tests.spark.data import HARD_ROWS, WRITE_SCHEMA, message, messages_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.mark.slow  # tests/integration/test_proxy.py sends and reads
 def test_a_batch_is_written_and_read_through_a_proxy(proxy, make_topic, write, read):

@@ -12,8 +12,6 @@ from tests.spark.spark_smoke import FOUND
 from tests.support.pyspark_versions import ROOT, python_with
 from tests.support.reading import await_readable
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 _SECONDS = 900
 _OLD = ("4.0", "4.1")  # without limits of a micro-batch
 

@@ -13,8 +13,6 @@ from tests.spark.conftest import ADMIN
 from tests.spark.streams import error_of
 from tests.support.patience import PATIENCE, PATIENT_REQUEST
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 TOPIC, GROUP, COUNT, COMMITTED = "audited", "analysts", 5, 2
 READER = {"accessKey": "reader", "secretKey": "readers-key-1"}
 MAY = {f"Topic:{TOPIC}": ["Sub", "Get"], f"Group:{GROUP}": ["Sub"]}

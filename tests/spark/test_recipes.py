@@ -16,7 +16,7 @@ from tests.support.pyspark_versions import python_with
 from tests.support.reading import await_readable
 from tests.support.spark_processes import ROOT, environment, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.timeout(1800), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 
 _SECONDS = 600
 

@@ -7,8 +7,6 @@ from rmqtools import Message
 from rmqtools.errors import ConfigError
 from tests.support.patience import PATIENCE
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.fixture
 def send(producer, admin, make_topic):

@@ -8,8 +8,6 @@ from rmqtools import Admin, ClientConfig
 from spark_connector.read.schema import READ_SCHEMA
 from tests.spark.data import HARD_ROWS, WRITE_SCHEMA, message, messages_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.mark.usefixtures("large_var_types")
 def test_hard_rows_come_back_equal_with_large_types(make_topic, write, read):

@@ -17,7 +17,7 @@ from tests.support.reading import await_readable
 from tests.support.resting import RestingCluster
 from tests.support.spark_processes import environment, run, standalone_cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 WIDTH = timedelta(milliseconds=10)
 BODY_BYTES, LARGE = 4_000_000, 40  # 160 MB together

@@ -8,8 +8,6 @@ from pyspark.errors import StreamingQueryException
 from spark_connector import drop_duplicates
 from tests.support.patience import PATIENCE, PATIENT_WRITE
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 SCHEMA = "id int, body string"
 
 

@@ -27,7 +27,7 @@ from tests.support.patience import PATIENCE, PATIENT_REQUEST, PATIENT_WRITE
 from tests.support.reading import await_readable, stored
 from tests.support.spark_processes import ROOT, SPARK_HOME, environment, run, standalone_cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 _SECONDS = 800
 

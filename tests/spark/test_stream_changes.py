@@ -2,11 +2,7 @@
 
 import re
 
-import pytest
-
 from tests.spark.streams import await_true, fill, stored_places
-
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 
 def test_new_queues_brokers_and_topics_are_read_from_their_beginning(stream, make_topic, producer, admin):

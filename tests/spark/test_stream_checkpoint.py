@@ -8,8 +8,6 @@ import pytest
 from rmqtools import MessageQueue
 from tests.spark.streams import fill
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 SAMPLES = Path(__file__).with_name("checkpoints")
 QUEUE = MessageQueue("checkpoint-sample", "broker-a", 0)
 

@@ -6,8 +6,6 @@ import pytest
 
 from tests.spark.streams import fill, next_offsets
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.fixture
 def group():

@@ -8,8 +8,6 @@ from tests.docs.blocks import blocks_of
 from tests.spark.streams import await_true
 from tests.support.patience import PATIENCE, PATIENT_WRITE
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 FOREACH_BATCH, TWO_STREAMS = (
     block.text for block in blocks_of("spark.md") if "customer_topic" in block.text and "query" in block.text
 )

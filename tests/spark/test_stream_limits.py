@@ -1,10 +1,6 @@
 """How large micro-batches are, in real queries."""
 
-import pytest
-
 from tests.spark.streams import counts, fill, next_offsets, stored_places
-
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 
 def test_available_now_takes_limited_batches_in_proportion_and_starves_nobody(

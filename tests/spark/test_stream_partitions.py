@@ -11,8 +11,6 @@ from spark_connector.options.stream_settings import stream_options
 from spark_connector.read.stream_reader import RocketMQStreamReader
 from tests.spark.streams import await_true, counts, fill, next_offsets
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.fixture
 def make_reader(local_cluster):

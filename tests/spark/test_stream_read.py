@@ -3,13 +3,9 @@
 import uuid
 from collections import Counter
 
-import pytest
-
 from rmqtools.clock import SYSTEM_CLOCK
 from tests.spark.streams import await_true, counts, error_of, fill, stored_places
 from tests.support.patience import PATIENCE
-
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 
 def bodies(stream) -> Counter[bytes]:

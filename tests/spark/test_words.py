@@ -11,8 +11,6 @@ from rmqtools.errors import TopicNotFoundError
 from tests.spark.streams import await_true, error_of, fill, stored_places
 from tests.support.patience import PATIENCE
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.fixture
 def one(make_topic):

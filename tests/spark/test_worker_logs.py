@@ -6,8 +6,6 @@ from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.testing.fake import FakeCluster
 from tests.docs.blocks import blocks_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 (RECIPE,) = (block.text for block in blocks_of("spark-recipes.md") if "python_worker_logs" in block.text)
 
 

@@ -4,12 +4,8 @@ from collections import defaultdict
 from datetime import UTC, datetime
 from unittest.mock import ANY
 
-import pytest
-
 from rmqtools.select import SelectMessageQueueByHash
 from tests.spark.streams import error_of
-
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
 
 
 def texts_by_queue(frame):

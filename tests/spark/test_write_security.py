@@ -12,8 +12,6 @@ from tests.spark.conftest import ADMIN
 from tests.spark.streams import error_of
 from tests.support.relay import TlsProxy
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 SECRET = ADMIN["secret_key"]
 WRONG = "wr0ng-secret"
 

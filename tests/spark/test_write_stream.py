@@ -15,8 +15,6 @@ from tests.spark.streams import run_to_end
 from tests.support.patience import PATIENCE, PATIENT_WRITE
 from tests.support.reading import await_stored
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.fixture
 def lines(spark, tmp_path):

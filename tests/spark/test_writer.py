@@ -12,8 +12,6 @@ from spark_connector.write import writer
 from spark_connector.write.write_task import TaskReport
 from spark_connector.write.writer import RocketMQBatchWriter
 
-pytestmark = [pytest.mark.spark, pytest.mark.broker]
-
 
 @pytest.fixture
 def make_writer(local_cluster):
