@@ -14,8 +14,10 @@ from tests.support.patience import PATIENCE, PATIENT_WRITE
 from tests.support.resting import RestingCluster
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from spark_connector.read.batch_reader import RocketMQBatchReader
     from tests.spark.streams import Stream
 
 _AUTH = "org.apache.rocketmq.auth"
@@ -86,32 +88,63 @@ def read(spark: "SparkSession", local_cluster: LocalCluster) -> "Callable[..., D
 
 
 @pytest.fixture
-def read_rows(local_cluster: LocalCluster) -> Callable[..., list[SimpleNamespace]]:
-    """``read_rows(topic="T")``: what a batch reads, planned and read in this process: no job of Spark."""
+def batch_reader(local_cluster: LocalCluster) -> "Callable[..., RocketMQBatchReader]":
+    """``batch_reader(topic="T")``: what plans and reads a batch, in this process: no job of Spark."""
     from spark_connector.options.batch_settings import batch_options
     from spark_connector.options.option_table import parse_options
     from spark_connector.read.batch_reader import RocketMQBatchReader
 
-    def load(**options: Any) -> list[SimpleNamespace]:
+    def make(**options: Any) -> RocketMQBatchReader:
         given = {"nameServer": local_cluster.name_server, **options}
-        texts = {name: str(value) for name, value in given.items()}
-        reader = RocketMQBatchReader(batch_options(parse_options(texts)))
-        batches = (batch for partition in reader.partitions() for batch in reader.read(partition))
-        return [SimpleNamespace(**row) for batch in batches for row in batch.to_pylist()]
+        return RocketMQBatchReader(batch_options(parse_options({name: str(given[name]) for name in given})))
+
+    return make
+
+
+@pytest.fixture
+def read_batches(
+    batch_reader: "Callable[..., RocketMQBatchReader]",
+) -> "Callable[..., list[pa.RecordBatch]]":
+    """``read_batches(topic="T")``: the batches that a ``batch_reader`` hands to Spark."""
+
+    def load(**options: Any) -> "list[pa.RecordBatch]":
+        reader = batch_reader(**options)
+        return [batch for partition in reader.partitions() for batch in reader.read(partition)]
 
     return load
 
 
 @pytest.fixture
-def write(spark: "SparkSession", local_cluster: LocalCluster) -> Callable[..., None]:
-    """``write(rows, "body binary, tags string", topic="T")``; one task, so the order of the rows is kept."""
+def read_rows(
+    read_batches: "Callable[..., list[pa.RecordBatch]]",
+) -> Callable[..., list[SimpleNamespace]]:
+    """``read_rows(topic="T")``: the rows of ``read_batches``."""
 
-    def save(rows: Iterable[tuple[Any, ...]], schema: str, *, mode: str = "append", **options: Any) -> None:
-        frame = spark.createDataFrame(list(rows), schema).coalesce(1)
+    def load(**options: Any) -> list[SimpleNamespace]:
+        return [SimpleNamespace(**row) for batch in read_batches(**options) for row in batch.to_pylist()]
+
+    return load
+
+
+@pytest.fixture
+def save(local_cluster: LocalCluster) -> "Callable[..., None]":
+    """``save(frame, topic="T")``."""
+
+    def save(frame: "DataFrame", *, mode: str = "append", **options: Any) -> None:
         settings = {"nameServer": local_cluster.name_server, **PATIENT_WRITE, **options}
         frame.write.format("rocketmq").options(**settings).mode(mode).save()
 
     return save
+
+
+@pytest.fixture
+def write(spark: "SparkSession", save: Callable[..., None]) -> Callable[..., None]:
+    """``write(rows, "body binary, tags string", topic="T")``; one task, so the order of the rows is kept."""
+
+    def write(rows: Iterable[tuple[Any, ...]], schema: str, **options: Any) -> None:
+        save(spark.createDataFrame(list(rows), schema).coalesce(1), **options)
+
+    return write
 
 
 @pytest.fixture

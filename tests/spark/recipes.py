@@ -102,10 +102,5 @@ def both(folder: str, given: str, target: str) -> None:
 
 if __name__ == "__main__":
     what, *arguments = sys.argv[1:]
-    programs: dict[str, Callable[..., None]] = {
-        "bodies": bodies,
-        "delta": delta,
-        "iceberg": iceberg,
-        "both": both,
-    }
-    programs[what](*arguments)
+    programs: tuple[Callable[..., None], ...] = (bodies, delta, iceberg, both)
+    {one.__name__: one for one in programs}[what](*arguments)

@@ -7,9 +7,6 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from rmqtools import Message
 from rmqtools.clock import SYSTEM_CLOCK
-from spark_connector.options.batch_settings import batch_options
-from spark_connector.options.option_table import parse_options
-from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.spark.streams import await_true, error_of
 from tests.support.reading import await_readable
 
@@ -37,14 +34,6 @@ def await_indexed(admin, sent):
     )
 
 
-def planned_bytes(local_cluster, **options):
-    """The bytes of all batches that a read hands to Spark."""
-    given = {"nameServer": local_cluster.name_server, **options}
-    reader = RocketMQBatchReader(batch_options(parse_options(given)))
-    batches = (batch for part in reader.partitions() for batch in reader.read(part))
-    return sum(batch.get_total_buffer_size() for batch in batches)
-
-
 def test_only_the_named_columns_are_read_in_their_order(read, filled):
     topic = filled(3, tags="a").topic
 
@@ -65,14 +54,13 @@ def test_a_given_schema_with_some_columns_reads_only_these(spark, local_cluster,
     assert rows[0].asDict().keys() == {"body", "queueOffset"}
 
 
-def test_a_scan_of_offsets_moves_no_bodies(local_cluster, filled):
+def test_a_scan_of_offsets_moves_no_bodies(read_batches, filled):
     topic = filled(500).topic
 
-    whole = planned_bytes(local_cluster, topic=topic)
-    offsets = planned_bytes(local_cluster, topic=topic, columns="queueOffset", tags="*")
+    whole, offsets = read_batches(topic=topic), read_batches(topic=topic, columns="queueOffset", tags="*")
 
-    assert whole > 500 * len(BODY)
-    assert offsets <= 500 * 9
+    assert sum(batch.get_total_buffer_size() for batch in whole) > 500 * len(BODY)
+    assert sum(batch.get_total_buffer_size() for batch in offsets) <= 500 * 9
 
 
 def test_messages_are_found_by_key_and_by_id_once_each(read, filled, admin):

@@ -4,10 +4,6 @@ import json
 
 import pytest
 
-from spark_connector.options.batch_settings import batch_options
-from spark_connector.options.option_table import parse_options
-from spark_connector.read.batch_reader import RocketMQBatchReader
-
 
 @pytest.fixture(scope="module")
 def filled(fill_new):
@@ -61,11 +57,10 @@ def test_a_limit_ends_early_and_the_next_read_is_whole(filled, read):
     assert frame.count() == 1200
 
 
-def test_batches_have_a_thousand_rows_whatever_a_pull_brings(make_topic, write, local_cluster):
+def test_batches_have_a_thousand_rows_whatever_a_pull_brings(make_topic, write, batch_reader):
     topic = make_topic(queues=1)
     write([(b"x" * 100,)] * 20_000, "body binary", topic=topic)
-    options = {"nameServer": local_cluster.name_server, "topic": topic}
-    reader = RocketMQBatchReader(batch_options(parse_options(options)))
+    reader = batch_reader(topic=topic)
 
     sizes = [[batch.num_rows for batch in reader.read(partition)] for partition in reader.partitions()]
 

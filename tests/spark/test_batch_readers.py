@@ -12,9 +12,6 @@ from rmqtools import PushConsumer, PushConsumerConfig
 from rmqtools.allocate import AllocateByPins, Pins
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
-from spark_connector.options.batch_settings import batch_options
-from spark_connector.options.option_table import parse_options
-from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.support.cluster_scene import wait_until
 
 
@@ -25,15 +22,9 @@ def filled(fill_new):
 
 
 @pytest.fixture
-def tasks(local_cluster):
+def tasks(batch_reader):
     """``tasks(topic="T")``: what each Spark partition would read."""
-
-    def plan(**options):
-        given = {"nameServer": local_cluster.name_server, **options}
-        reader = RocketMQBatchReader(batch_options(parse_options(given)))
-        return [partition.value for partition in reader.partitions()]
-
-    return plan
+    return lambda **options: [partition.value for partition in batch_reader(**options).partitions()]
 
 
 def test_readers_are_spark_partitions_and_read_every_queue_once(filled, read):
@@ -65,15 +56,13 @@ def test_reader_ids_are_one_for_each_task_at_a_time(spark):
     assert spark_connector.reader_ids(spark) == ["127.0.0.1@reader-0", "127.0.0.1@reader-1"]
 
 
-def test_a_task_elsewhere_than_its_reader_id_says_is_told(filled, local_cluster, caplog):
-    options = {"nameServer": local_cluster.name_server, "topic": filled, "readerIds": "10.9.8.7@a"}
-    options["allocator.verifyHost"] = "warn"
-    reader = RocketMQBatchReader(batch_options(parse_options(options)))
+def test_a_task_elsewhere_than_its_reader_id_says_is_told(filled, read_rows, caplog):
+    options = {"readerIds": "10.9.8.7@a", "allocator.verifyHost": "warn"}
 
     with caplog.at_level(logging.WARNING, "spark_connector.read.tasks"):
-        rows = sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part))
+        rows = read_rows(topic=filled, **options)
 
-    assert rows == 80
+    assert len(rows) == 80
     assert "reader='10.9.8.7@a' wanted='10.9.8.7' address='127.0.0.1'" in caplog.text
 
 

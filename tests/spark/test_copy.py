@@ -9,19 +9,13 @@ from rmqtools import Message
 from rmqtools.errors import TopicNotFoundError
 from tests.spark.data import HARD_ROWS, WRITE_SCHEMA, message, messages_of
 from tests.spark.streams import error_of
-from tests.support.patience import PATIENCE, PATIENT_WRITE
+from tests.support.patience import PATIENCE
 
 
 @pytest.fixture
-def copy(read, local_cluster):
+def copy(read, save):
     """``copy(source, to=target, keepQueue="true")``."""
-
-    def copy(source, *, to, reading=None, **options):
-        frame = read(topic=source, **(reading or {}))
-        given = {"nameServer": local_cluster.name_server, "topic": to, **PATIENT_WRITE, **options}
-        frame.write.format("rocketmq").options(**given).mode("append").save()
-
-    return copy
+    return lambda source, *, to, **options: save(read(topic=source), topic=to, **options)
 
 
 def test_a_copy_is_equal_in_body_tags_keys_and_the_users_properties(make_topic, write, read, copy):
@@ -94,35 +88,30 @@ def test_a_copy_keeps_the_sharding_key(make_topic, write, read, copy):
     assert keys(target) == keys(source)
 
 
-def test_a_copy_without_properties_keeps_the_columns(make_topic, write, read, copy):
+def test_a_copy_without_properties_keeps_the_columns(make_topic, write, read, save):
     source, target = make_topic(), make_topic()
     write([("a", "t", "k")], "body string, tags string, keys string", topic=source)
 
-    copy(source, to=target, reading={"includeProperties": "false", "offsetMsgId": "true"})
+    save(read(topic=source, includeProperties="false", offsetMsgId="true"), topic=target)
 
     (row,) = read(topic=target).collect()
     assert (bytes(row.body), row.tags, row.keys) == (b"a", "t", "k")
 
 
-def test_without_the_option_topic_rows_go_to_the_topic_they_were_read_from(
-    make_topic, write, read, local_cluster
-):
+def test_without_the_option_topic_rows_go_to_the_topic_they_were_read_from(make_topic, write, read, save):
     topic = make_topic()
     write([("a",)], "body string", topic=topic)
-    frame = read(topic=topic)
 
-    given = {"nameServer": local_cluster.name_server, **PATIENT_WRITE}
-    frame.write.format("rocketmq").options(**given).mode("append").save()
+    save(read(topic=topic))
 
     assert read(topic=topic).count() == 2
 
 
-def test_a_changed_frame_that_was_read_is_written_as_it_is(make_topic, write, read, local_cluster):
+def test_a_changed_frame_that_was_read_is_written_as_it_is(make_topic, write, read, save):
     source, target = make_topic(), make_topic()
     write([("a",), ("b",)], "body string", topic=source)
     frame = read(topic=source).selectExpr("upper(decode(body, 'utf-8')) AS body", "queueOffset", "properties")
 
-    given = {"nameServer": local_cluster.name_server, "topic": target, **PATIENT_WRITE}
-    frame.write.format("rocketmq").options(**given).mode("append").save()
+    save(frame, topic=target)
 
     assert {bytes(row.body) for row in read(topic=target).collect()} == {b"A", b"B"}

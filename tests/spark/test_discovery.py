@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import spark_connector
-from tests.support.patience import PATIENT_WRITE, PROGRAM_PATIENCE
+from tests.support.patience import PROGRAM_PATIENCE
 
 PROGRAM = """
 import sys
@@ -45,17 +45,15 @@ def test_names_are_known_in_any_case_and_in_a_new_session(spark, local_cluster, 
 
 
 @pytest.mark.slow  # every other test finds the source by itself
-def test_a_thread_that_registers_can_write(spark, make_topic, read, local_cluster):
+def test_a_thread_that_registers_can_write(spark, make_topic, read, write):
     topic = make_topic()
-    frame = spark.createDataFrame([("a",), ("b",)], "body string").coalesce(1)
 
-    def save():
+    def register_and_write():
         spark_connector.register(spark)
-        given = {"nameServer": local_cluster.name_server, "topic": topic, **PATIENT_WRITE}
-        frame.write.format("rocketmq").options(**given).mode("append").save()
+        write([("a",), ("b",)], "body string", topic=topic)
 
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(save).result()
+        pool.submit(register_and_write).result()
 
     assert read(topic=topic).count() == 2
 

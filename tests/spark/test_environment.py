@@ -63,14 +63,6 @@ def test_the_doctor_reads_a_message_where_everything_is_well(
     done = run(activated, "-m", "spark_connector.doctor", *where)
 
     assert done.returncode == 0, done.stdout + done.stderr
-    for what in (
-        "driver's Python",
-        "pyspark",
-        "pyarrow",
-        "workers' Python",
-        "workers' packages",
-        "unix sockets",
-        "discovery",
-        "a read",
-    ):
+    workers, others = ("workers' Python", "workers' packages"), ("pyspark", "pyarrow", "unix sockets")
+    for what in ("driver's Python", *workers, *others, "discovery", "a read"):
         assert f"ok  {what}:" in done.stdout

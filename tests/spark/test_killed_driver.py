@@ -53,39 +53,31 @@ def send(name_server: str, admin: Admin, topic: str, count: int, *, first: int =
         await_readable(admin, producer.send_many(messages))
 
 
-def jobs_of(name_server: str, topics: dict[str, str]) -> dict[str, dict[str, object]]:
+def writes_of(
+    name_server: str, topics: dict[str, str], *, per_batch: int, copying: dict[str, str], **held: int
+) -> dict[str, dict[str, object]]:
+    """Jobs that write a topic to others: two streams, with so many rows in a micro-batch, and a copy."""
     source = {"nameServer": name_server, "topic": topics["source"], "startingOffsets": "earliest"}
-    limited = source | {"maxOffsetsPerTrigger": str(PER_BATCH)}
-    two = {
-        "nameServer": name_server,
-        "topics": f"{topics['healthy']},{topics['gone']}",
-        "startingOffsets": "earliest",
-        "maxOffsetsPerTrigger": "400",
-    }
+    limited = source | {"maxOffsetsPerTrigger": str(per_batch)}
 
     def to(name: str, **options: str) -> dict[str, str]:
         return {"nameServer": name_server, "topic": topics[name], "stamp": "true", **options}
 
+    copied = to("copied", stampId="night", idColumn="keys", **copying)
     return {
-        "streamed": {
-            "job": "write_stream",
-            "source": limited,
-            "target": to("streamed"),
-            "hold_from": 1,
-        },
-        "for_each": {
-            "job": "write_each_batch",
-            "source": limited,
-            "target": to("for_each"),
-            "hold_from": 1,
-        },
-        "copied": {
-            "job": "copy",
-            "source": source,
-            "target": to("copied", keepQueue="true", stampId="night", idColumn="keys"),
-        },
-        "lenient": {"job": "write_files", "source": two | {"failOnDataLoss": "false"}, "hold_from": 1},
+        "streamed": {"job": "write_stream", "source": limited, "target": to("streamed"), **held},
+        "for_each": {"job": "write_each_batch", "source": limited, "target": to("for_each"), **held},
+        "copied": {"job": "copy", "source": source, "target": copied},
     }
+
+
+def held_jobs(name_server: str, topics: dict[str, str]) -> dict[str, dict[str, object]]:
+    """Each stream is held up in its second micro-batch; one of them reads two topics and allows losses."""
+    two = {"topics": f"{topics['healthy']},{topics['gone']}", "startingOffsets": "earliest"}
+    lenient = {"nameServer": name_server, "maxOffsetsPerTrigger": "400", "failOnDataLoss": "false", **two}
+    held = {"hold_from": 1}
+    writes = writes_of(name_server, topics, per_batch=PER_BATCH, copying={"keepQueue": "true"}, **held)
+    return writes | {"lenient": {"job": "write_files", "source": lenient, **held}}
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +88,7 @@ def outcome(local_cluster, admin, tmp_path_factory):
     topics |= {name: make_topic(admin, **ONE_QUEUE) for name in ("source", "healthy", "gone")}
     for name, count in {"source": ROWS, "healthy": 500, "gone": 500}.items():
         send(name_server, admin, topics[name], count)
-    driver = KilledDriver(tmp_path_factory.mktemp("killed"), jobs_of(name_server, topics), admin)
+    driver = KilledDriver(tmp_path_factory.mktemp("killed"), held_jobs(name_server, topics), admin)
     streams = ("streamed", "for_each", "lenient")
     with driver.running():
         driver.await_true(
@@ -228,16 +220,6 @@ def test_jobs_of_a_driver_killed_ten_times_and_of_a_broker_killed_twice_lose_not
 
 def ten_jobs(name_server: str, topics: dict[str, str]) -> dict[str, dict[str, object]]:
     """Batch read, batch write, streams into a topic and into files; no stream is held up."""
-    source = {"nameServer": name_server, "topic": topics["source"], "startingOffsets": "earliest"}
-    limited = source | {"maxOffsetsPerTrigger": "150"}
-
-    def to(name: str, **options: str) -> dict[str, str]:
-        return {"nameServer": name_server, "topic": topics[name], "stamp": "true", **options}
-
-    return {
-        "streamed": {"job": "write_stream", "source": limited, "target": to("streamed")},
-        "for_each": {"job": "write_each_batch", "source": limited, "target": to("for_each")},
-        "files": {"job": "write_files", "source": limited},
-        "copied": {"job": "copy", "source": source, "target": to("copied", stampId="night", idColumn="keys")},
-        "read": {"job": "read_batch", "source": source},
-    }
+    writes = writes_of(name_server, topics, per_batch=150, copying={})
+    files = {"job": "write_files", "source": writes["streamed"]["source"]}
+    return writes | {"files": files, "read": {"job": "read_batch", "source": writes["copied"]["source"]}}

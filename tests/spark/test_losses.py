@@ -3,9 +3,6 @@
 import pytest
 
 from rmqtools import MessageQueue
-from spark_connector.options.batch_settings import batch_options
-from spark_connector.options.option_table import parse_options
-from spark_connector.read.batch_reader import RocketMQBatchReader
 from tests.spark.streams import await_true, error_of, fill, stored_places
 from tests.support.patience import PATIENCE
 
@@ -46,19 +43,18 @@ def test_a_deleted_topic_among_several_does_not_wedge_the_start_of_a_stream(stre
     assert query.places() == stored_places(admin, left)
 
 
-def test_a_batch_planned_before_a_topic_was_deleted_reads_the_others(two, admin, local_cluster):
+def test_a_batch_planned_before_a_topic_was_deleted_reads_the_others(two, admin, batch_reader):
     gone, left = two
-    options = {"nameServer": local_cluster.name_server, "topics": ",".join(two)}
-    readers = [RocketMQBatchReader(batch_options(parse_options(options | more))) for more in ({}, LENIENT)]
-    (strict_parts, lenient_parts) = (reader.partitions() for reader in readers)
+    strict, lenient = (batch_reader(topics=",".join(two), **more) for more in ({}, LENIENT))
+    strict_parts, lenient_parts = strict.partitions(), lenient.partitions()
     admin.delete_topic(gone)
 
-    rows = [row for part in lenient_parts for batch in readers[1].read(part) for row in batch.to_pylist()]
+    rows = [row for part in lenient_parts for batch in lenient.read(part) for row in batch.to_pylist()]
 
     assert {row["topic"] for row in rows} == {left}
     assert len(rows) == 5
     with pytest.raises(Exception, match="set option 'failOnDataLoss' to false"):
-        [batch for part in strict_parts for batch in readers[0].read(part)]
+        [batch for part in strict_parts for batch in strict.read(part)]
 
 
 @pytest.mark.slow  # a topic made anew is recognised likewise

@@ -7,6 +7,7 @@ import pytest
 from rmqtools import Admin, ClientConfig
 from spark_connector.read.schema import READ_SCHEMA
 from tests.spark.data import HARD_ROWS, WRITE_SCHEMA, message, messages_of
+from tests.spark.streams import PLACE, stored_places
 
 
 @pytest.mark.usefixtures("large_var_types")
@@ -36,14 +37,9 @@ def test_every_stored_offset_is_read_exactly_once(make_topic, write, read, admin
     topic = make_topic()
     write([(b"%d" % row,) for row in range(5000)], "body binary", topic=topic)
 
-    rows = read(topic=topic).select("brokerName", "queueId", "queueOffset").collect()
+    rows = read(topic=topic).select(*PLACE).collect()
 
-    stored = {
-        (queue.broker_name, queue.queue_id, offset)
-        for queue in admin.fetch_subscribe_queues(topic)
-        for offset in range(admin.min_offset(queue), admin.max_offset(queue))
-    }
-    assert Counter(map(tuple, rows)) == Counter(stored)
+    assert Counter(map(tuple, rows)) == stored_places(admin, topic)
     assert len(rows) == 5000
 
 

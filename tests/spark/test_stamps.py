@@ -1,18 +1,19 @@
 """Stamps that survive: foreachBatch that fails half-way, a batch job that is run again."""
 
 from collections import Counter
+from functools import partial
 
 import pytest
 from pyspark.errors import StreamingQueryException
 
 from spark_connector import drop_duplicates
-from tests.support.patience import PATIENCE, PATIENT_WRITE
+from tests.support.patience import PATIENCE
 
 SCHEMA = "id int, body string"
 
 
-def rows(count, first=0):
-    return [(number, f"row-{number}") for number in range(first, first + count)]
+def rows(count):
+    return [(number, f"row-{number}") for number in range(count)]
 
 
 def bodies(frame):
@@ -20,62 +21,53 @@ def bodies(frame):
 
 
 @pytest.fixture
-def save(spark, local_cluster):
-    def save(frame, **options):
-        given = {"nameServer": local_cluster.name_server, "stamp": "true", **PATIENT_WRITE, **options}
-        frame.write.format("rocketmq").options(**given).mode("append").save()
-
-    return save
+def save(save):
+    return partial(save, stamp="true")
 
 
-def test_a_write_in_foreach_batch_that_is_run_again_is_dropped_once(spark, make_topic, save, read, tmp_path):
-    topic, lines = make_topic(), tmp_path / "lines"
-    lines.mkdir()
-    (lines / "a.txt").write_text("\n".join(f"row-{number}" for number in range(300)))
+@pytest.fixture
+def run(spark, tmp_path):
+    """``run(write, "row-0", "row-1")``: lines of a file, in a micro-batch; a second call is a restart."""
+
+    def run(write, *lines):
+        (tmp_path / "lines").mkdir(exist_ok=True)
+        (tmp_path / "lines" / "a.txt").write_text("\n".join(lines))
+        stream = spark.readStream.text(str(tmp_path / "lines")).withColumnRenamed("value", "body")
+        writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.foreachBatch(write).trigger(availableNow=True).start()
+        assert query.awaitTermination(PATIENCE)
+
+    return run
+
+
+def test_a_write_in_foreach_batch_that_is_run_again_is_dropped_once(make_topic, save, read, run):
+    topic = make_topic()
     failures: list[object] = []
 
     def write(frame, number):
-        save(frame.withColumnRenamed("value", "body"), topic=topic)
+        save(frame, topic=topic)
         if not failures:
             failures.append(number)
             raise RuntimeError("after the rows were sent")
 
-    def run():
-        query = (
-            spark.readStream.text(str(lines))
-            .writeStream.foreachBatch(write)
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        assert query.awaitTermination(PATIENCE)
-
+    lines = [body for _, body in rows(300)]
     with pytest.raises(StreamingQueryException, match="after the rows were sent"):
-        run()
-    run()
+        run(write, *lines)
+    run(write, *lines)
 
     stored = read(topic=topic)
     assert stored.count() == 600
-    assert bodies(drop_duplicates(stored)) == Counter(body for _, body in rows(300))
+    assert bodies(drop_duplicates(stored)) == Counter(lines)
 
 
-def test_two_writes_in_one_foreach_batch_with_an_id_each_both_stay(spark, make_topic, save, read, tmp_path):
-    topic, lines = make_topic(), tmp_path / "lines"
-    lines.mkdir()
-    (lines / "a.txt").write_text("same")
+def test_two_writes_in_one_foreach_batch_with_an_id_each_both_stay(make_topic, save, read, run):
+    topic = make_topic()
 
     def write(frame, number):
         for name in ("first", "second"):
-            save(frame.withColumnRenamed("value", "body"), topic=topic, stampId=name)
+            save(frame, topic=topic, stampId=name)
 
-    query = (
-        spark.readStream.text(str(lines))
-        .writeStream.foreachBatch(write)
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    assert query.awaitTermination(PATIENCE)
+    run(write, "same")
 
     assert bodies(drop_duplicates(read(topic=topic))) == {"same": 2}
 

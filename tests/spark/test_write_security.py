@@ -3,6 +3,7 @@
 import logging
 import ssl
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 import trustme
@@ -39,28 +40,28 @@ def where(acl_cluster, tmp_path_factory):
         }
 
 
-def save(spark, options, rows=(("a",), ("b",))):
-    frame = spark.createDataFrame(list(rows), "body string").coalesce(1)
-    frame.write.format("rocketmq").options(**options).mode("append").save()
+@pytest.fixture
+def write_two(write):
+    return partial(write, [("a",), ("b",)], "body string")
 
 
-def test_a_signed_write_over_tls_is_read_back(spark, where, tmp_path):
+def test_a_signed_write_over_tls_is_read_back(spark, where, write_two, tmp_path):
     file = tmp_path / "keys"
     file.write_text(f"accessKey: admin\nsecretKey: {SECRET}\n")
 
-    save(spark, where | {"credentialsFile": str(file)})
+    write_two(**where, credentialsFile=str(file))
 
     keys = {"accessKey": "admin", "secretKey": SECRET}
     rows = spark.read.format("rocketmq").options(**where, **keys).load().collect()
     assert sorted(bytes(row.body) for row in rows) == [b"a", b"b"]
 
 
-def test_no_text_that_spark_shows_holds_a_secret(spark, where, capfd, caplog):
+def test_no_text_that_spark_shows_holds_a_secret(spark, where, write_two, capfd, caplog):
     keys = {"accessKey": "admin", "secretKey": WRONG}
     with caplog.at_level(logging.DEBUG, "spark_connector"):
-        refused = error_of(lambda: save(spark, where | keys))
-    unknown = error_of(lambda: save(spark, where | keys | {"stampp": "true"}))
-    half = error_of(lambda: save(spark, where | {"secretKey": WRONG}))
+        refused = error_of(lambda: write_two(**where, **keys))
+    unknown = error_of(lambda: write_two(**where, **keys, stampp="true"))
+    half = error_of(lambda: write_two(**where, secretKey=WRONG))
     listed = ", ".join(f"`{name}` '{value}'" for name, value in (where | keys).items())
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW signed_view USING rocketmq OPTIONS ({listed})")
     insert = "INSERT INTO signed_view (body) SELECT CAST('a' AS binary)"

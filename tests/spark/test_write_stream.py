@@ -154,16 +154,14 @@ def test_stamps_say_query_batch_partition_and_row(make_topic, lines, run, writte
 
 @pytest.mark.slow  # the state is Spark's
 def test_a_stream_of_what_was_stored_drops_duplicates_with_bounded_state(
-    make_topic, write, read, stream, spark, tmp_path
+    make_topic, write, save, read, stream, spark, tmp_path
 ):
     topic = make_topic()
     write([("a",), ("b",), ("a",)], "body string", topic=topic, stamp="true")
     write([("unstamped",), ("unstamped",)], "body string", topic=topic)
     stored = read(topic=topic).filter("array_contains(map_keys(properties), 'SPARK_STAMP')")
     again = stored.selectExpr("body", "map_filter(properties, (k, v) -> k like 'SPARK%') AS properties")
-    again.write.format("rocketmq").options(**PATIENT_WRITE, **stream(topic=topic).options).mode(
-        "append"
-    ).save()
+    save(again, topic=topic)
     query = (
         drop_duplicates(stream(topic=topic, startingOffsets="earliest").load(), within="10 minutes")
         .writeStream.format("parquet")
