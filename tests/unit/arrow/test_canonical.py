@@ -127,36 +127,34 @@ def test_an_empty_batch_sends_nothing_and_a_wrong_type_is_refused_by_its_name(of
         batch_to_messages(batch_of(ALL | {"tags": ALL["body"]}, tags=BODIES[of]))
 
 
-def test_a_large_column_is_not_copied_and_its_bytes_may_lie_beyond_2_gib():
-    data = pa.py_buffer(mmap.mmap(-1, 4 * GIB))  # the system gives memory to pages that are used only
-    offsets = np.array([0, 3 * GIB, 3 * GIB + 2, 3 * GIB + 5], np.int64)
-    column = pa.Array.from_buffers(pa.large_binary(), 3, [None, pa.py_buffer(offsets), data])[1:]
+def large_rows(*ends):
+    """Rows of zeros, as one large column of 4 GiB; the system gives memory to pages that are used only."""
+    offsets, data = np.array([0, *ends], np.int64), pa.py_buffer(mmap.mmap(-1, 4 * GIB))
+    column = pa.Array.from_buffers(pa.large_binary(), len(ends), [None, pa.py_buffer(offsets), data])
+    return pa.record_batch({"body": column})
 
-    (batch,) = canonical_batches([pa.record_batch({"body": column})])
+
+def test_a_large_column_is_not_copied_and_its_bytes_may_lie_beyond_2_gib():
+    rows = large_rows(3 * GIB, 3 * GIB + 2, 3 * GIB + 5)
+
+    (batch,) = canonical_batches([rows[1:]])
 
     assert batch.column("body") == pa.array([bytes(2), bytes(3)])
-    assert batch.column("body").buffers()[2].address == data.address + 3 * GIB
+    assert batch.column("body").buffers()[2].address == rows.column("body").buffers()[2].address + 3 * GIB
 
 
 def test_rows_of_more_than_2_gib_become_batches_that_offsets_of_32_bits_reach():
-    data = pa.py_buffer(mmap.mmap(-1, 4 * GIB))
-    offsets = np.array([0, GIB, 2 * GIB, 3 * GIB, 3 * GIB + 4 * MIB, 3 * GIB + 9 * MIB], np.int64)
-    column = pa.Array.from_buffers(pa.large_binary(), 5, [None, pa.py_buffer(offsets), data])
+    rows = large_rows(GIB, 2 * GIB, 3 * GIB, 3 * GIB + 4 * MIB, 3 * GIB + 9 * MIB)
 
-    parts = list(canonical_batches([pa.record_batch({"body": column})]))
+    parts = list(canonical_batches([rows]))
 
     assert [part.num_rows for part in parts] == [1, 1, 1, 2]
     assert [part.nbytes // MIB for part in parts] == [1024, 1024, 1024, 9]
 
 
 def test_a_value_of_2_gib_is_refused():
-    data = pa.py_buffer(mmap.mmap(-1, 3 * GIB))
-    column = pa.Array.from_buffers(
-        pa.large_binary(), 1, [None, pa.py_buffer(np.array([0, 2 * GIB], np.int64)), data]
-    )
-
     with pytest.raises(MessageRejectedError, match="column 'body' has a value of 2147483648 bytes"):
-        list(canonical_batches([pa.record_batch({"body": column})]))
+        list(canonical_batches([large_rows(2 * GIB)]))
 
 
 @pytest.mark.process
