@@ -8,6 +8,7 @@ from rmqtools import MessageQueue
 from rmqtools.errors import RemotingTimeoutError, TopicNotFoundError
 from spark_connector.options.batch_limits import Limits
 from spark_connector.read.bounds import Ends
+from spark_connector.read.early_planner import EarlyPlanner
 from spark_connector.read.stored import Stored
 from spark_connector.read.stream_offsets import StreamOffsets
 from spark_connector.read.stream_planner import StreamPlanner
@@ -64,9 +65,17 @@ class ScriptedBrokers:
 
 
 def planner_on(brokers: ScriptedBrokers, clock=None, **settings) -> StreamPlanner:
-    defaults: dict[str, Any] = {"limits": Limits(), "poll_interval": 1.0, "fail_on_data_loss": True}
+    return StreamPlanner(**_given(brokers, clock, {"limits": Limits(), **settings}))
+
+
+def early_planner_on(brokers: ScriptedBrokers, clock=None, **settings) -> EarlyPlanner:
+    return EarlyPlanner(**_given(brokers, clock, settings))
+
+
+def _given(brokers: ScriptedBrokers, clock: ManualClock | None, settings: dict[str, Any]) -> dict[str, Any]:
     clock = clock or ManualClock()
-    return StreamPlanner(brokers=brokers, clock=clock, wait=clock.advance, **{**defaults, **settings})
+    defaults = {"clock": clock, "wait": clock.advance, "poll_interval": 1.0, "fail_on_data_loss": True}
+    return {"brokers": brokers, **defaults, **settings}
 
 
 def query_on(queues, clock=None, **given) -> tuple[ScriptedBrokers, StreamPlanner, StreamOffsets]:

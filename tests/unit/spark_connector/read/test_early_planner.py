@@ -5,16 +5,9 @@ import pytest
 from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError, DataLossError, RemotingTimeoutError
 from spark_connector.read.bounds import Ends
-from spark_connector.read.early_planner import EarlyPlanner
 from spark_connector.read.stream_offsets import StreamOffsets
-from tests.support.clock import ManualClock
 from tests.unit.spark_connector.read.scripted_brokers import A, B, C, ScriptedBrokers
-
-
-def planner_on(brokers, clock=None, **settings):
-    defaults = {"poll_interval": 1.0, "fail_on_data_loss": True}
-    clock = clock or ManualClock()
-    return EarlyPlanner(brokers=brokers, clock=clock, wait=clock.advance, **{**defaults, **settings})
+from tests.unit.spark_connector.read.scripted_brokers import early_planner_on as planner_on
 
 
 def stored(end):
@@ -51,8 +44,8 @@ def test_a_restarted_query_begins_at_its_checkpoint_and_new_queues_at_their_firs
     assert planner.ranges(StreamOffsets({A: 5}), planner.latest_offset()) == ({A: 5, B: 2}, {A: 9, B: 4})
 
 
-def test_a_queue_that_appears_while_the_query_runs_is_read_from_its_first_message():
-    brokers, clock = ScriptedBrokers({A: (0, 5)}), ManualClock()
+def test_a_queue_that_appears_while_the_query_runs_is_read_from_its_first_message(clock):
+    brokers = ScriptedBrokers({A: (0, 5)})
     planner = planner_on(brokers, clock)
     first = planner.latest_offset()
     planner.ranges(planner.initial_offset(), first)
@@ -62,8 +55,8 @@ def test_a_queue_that_appears_while_the_query_runs_is_read_from_its_first_messag
     assert planner.ranges(first, planner.latest_offset()) == ({A: 5, C: 0}, {A: 6, C: 2})
 
 
-def test_a_queue_that_was_away_at_a_restart_continues_where_it_was():
-    brokers, clock = ScriptedBrokers({A: (0, 9)}, names=set()), ManualClock()
+def test_a_queue_that_was_away_at_a_restart_continues_where_it_was(clock):
+    brokers = ScriptedBrokers({A: (0, 9)}, names=set())
     planner = planner_on(brokers, clock)
     first = planner.latest_offset()
     planner.ranges(StreamOffsets({A: 5, B: 4}), first)
@@ -76,8 +69,8 @@ def test_a_queue_that_was_away_at_a_restart_continues_where_it_was():
     assert planner_on(brokers).ranges(stored(first), stored(second)) == ({A: 9, B: 4}, {A: 9, B: 6})
 
 
-def test_without_new_messages_the_end_stays_the_same_text_and_brokers_are_asked_by_the_poll_interval():
-    brokers, clock = ScriptedBrokers({A: (0, 5)}), ManualClock()
+def test_without_new_messages_the_end_stays_the_same_text_and_brokers_are_asked_by_the_poll_interval(clock):
+    brokers = ScriptedBrokers({A: (0, 5)})
     planner = planner_on(brokers, clock)
     texts = {str(planner.latest_offset().to_json())}
     began = clock.monotonic()
@@ -87,8 +80,7 @@ def test_without_new_messages_the_end_stays_the_same_text_and_brokers_are_asked_
     assert (brokers.asked, clock.monotonic() - began) == (51, 50)
 
 
-def test_the_start_of_a_query_costs_no_wait():
-    clock = ManualClock()
+def test_the_start_of_a_query_costs_no_wait(clock):
     brokers, began = ScriptedBrokers({A: (0, 5)}), clock.monotonic()
     planner = planner_on(brokers, clock)
     planner.initial_offset()
@@ -126,9 +118,9 @@ def test_lost_offsets_are_an_error_or_skipped(queues, start, says, ranges):
     assert lenient.ranges(start, lenient.latest_offset()) == ranges
 
 
-def test_a_queue_whose_broker_is_down_is_awaited_for_a_minute_and_then_lost_in_the_next_batch():
+def test_a_queue_whose_broker_is_down_is_awaited_for_a_minute_and_then_lost_in_the_next_batch(clock):
     other = MessageQueue("T", "b", 0)
-    brokers, clock = ScriptedBrokers({A: (0, 5), other: (0, 3)}, names={"a", "b"}), ManualClock()
+    brokers = ScriptedBrokers({A: (0, 5), other: (0, 3)}, names={"a", "b"})
     planner = planner_on(brokers, clock)
     planner.ranges(planner.initial_offset(), end := planner.latest_offset())
     brokers.queues, brokers.names = {A: (0, 6)}, {"a"}
@@ -153,8 +145,8 @@ def test_options_that_no_longer_fit_concern_only_a_new_query():
         planner.initial_offset()
 
 
-def test_silent_brokers_are_waited_for_once_they_have_answered():
-    brokers, clock = ScriptedBrokers({A: (0, 5)}, is_silent=True), ManualClock()
+def test_silent_brokers_are_waited_for_once_they_have_answered(clock):
+    brokers = ScriptedBrokers({A: (0, 5)}, is_silent=True)
     planner = planner_on(brokers, clock, patience=60)
     with pytest.raises(RemotingTimeoutError):
         planner.latest_offset()

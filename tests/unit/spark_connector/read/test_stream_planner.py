@@ -53,15 +53,6 @@ def test_an_empty_first_batch_run_again_loses_nothing_afterwards():
     assert batch_begin(end, plan(restarted, end)) == {A: 10}
 
 
-def test_after_a_batch_brokers_are_asked_at_once(clock):
-    brokers, planner, start = query_on({A: (0, 10)}, clock, poll_interval=1000)
-    brokers.queues[A] = (0, 15)
-    end = plan(planner, start)
-    brokers.queues[A] = (0, 20)
-
-    assert plan(planner, end).next == {A: 20}
-
-
 def test_new_messages_and_new_queues_are_found_after_the_poll_interval(clock):
     brokers, planner, start = query_on({A: (0, 10)}, clock)
     assert plan(planner, start) is None
@@ -74,13 +65,6 @@ def test_new_messages_and_new_queues_are_found_after_the_poll_interval(clock):
     assert batch_begin(start, end) == {A: 10, B: 3, C: 0}
 
 
-def test_a_new_queue_without_messages_starts_no_batch(clock):
-    brokers, planner, start = query_on({A: (0, 10)}, clock)
-    brokers.queues[B] = (0, 0)
-
-    assert plan(planner, start) is None
-
-
 def test_limits_hold_unless_spark_asks_for_everything():
     brokers, planner, start = query_on(
         {A: (0, 1000), B: (0, 10)}, start="earliest", limits=Limits(max_offsets=101)
@@ -91,10 +75,10 @@ def test_limits_hold_unless_spark_asks_for_everything():
 
 
 def test_a_limit_of_bytes_takes_by_observed_sizes():
-    brokers = ScriptedBrokers({A: (0, 1000), B: (0, 10)}, start="earliest", sizes={A: 100, B: 10})
-    planner = planner_on(brokers, limits=Limits(max_bytes=10_010))
+    given = {"start": "earliest", "sizes": {A: 100, B: 10}, "limits": Limits(max_bytes=10_010)}
+    _, planner, start = query_on({A: (0, 1000), B: (0, 10)}, **given)
 
-    assert plan(planner, planner.initial_offset()).next == {A: 100, B: 1}
+    assert plan(planner, start).next == {A: 100, B: 1}
 
 
 def test_a_small_batch_waits_until_there_is_enough_or_time_is_up(clock):

@@ -45,8 +45,7 @@ def test_a_source_without_data_does_not_hold_up_the_batches_of_another_source(cl
 
 
 def test_after_the_last_batch_of_another_source_the_query_is_idle_again(clock):
-    planner = planner_on(ScriptedBrokers({A: (0, 10)}), clock, poll_interval=60.0)
-    start = planner.initial_offset()
+    _, planner, start = query_on({A: (0, 10)}, clock, poll_interval=60.0)
     planner.note_batch()
     plan(planner, start)
     began = clock.monotonic()

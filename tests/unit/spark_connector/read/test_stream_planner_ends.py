@@ -3,15 +3,13 @@
 from typing import Any
 
 from spark_connector.read.bounds import Ends
-from tests.unit.spark_connector.read.scripted_brokers import A, B, ScriptedBrokers, plan, planner_on
+from tests.unit.spark_connector.read.scripted_brokers import A, B, plan, query_on
 
 
 def test_nothing_past_the_end_is_planned_however_much_is_stored(clock):
-    brokers = ScriptedBrokers(
-        {A: (0, 10), B: (0, 2)}, start="earliest", ends=Ends({A: 7, B: 5}, is_final=True)
-    )
-    planner = planner_on(brokers, clock)
-    first = plan(planner, planner.initial_offset())
+    ends = Ends({A: 7, B: 5}, is_final=True)
+    brokers, planner, start = query_on({A: (0, 10), B: (0, 2)}, clock, start="earliest", ends=ends)
+    first = plan(planner, start)
     brokers.queues = {A: (0, 20), B: (0, 9)}
     clock.advance(2)
 
@@ -23,40 +21,33 @@ def test_nothing_past_the_end_is_planned_however_much_is_stored(clock):
 
 
 def test_a_query_that_is_past_its_end_already_has_lost_nothing():
-    brokers = ScriptedBrokers({A: (0, 10)}, ends=Ends({A: 7}, is_final=True))
-    planner = planner_on(brokers)
+    _, planner, start = query_on({A: (0, 10)}, ends=Ends({A: 7}, is_final=True))
 
-    assert plan(planner, planner.initial_offset()) is None
+    assert plan(planner, start) is None
 
 
 def test_a_queue_without_an_end_is_not_read(clock):
-    brokers = ScriptedBrokers({A: (0, 10)}, start="earliest", ends=Ends({A: 7}, is_final=True))
-    planner = planner_on(brokers, clock)
-    first = plan(planner, planner.initial_offset())
+    ends = Ends({A: 7}, is_final=True)
+    brokers, planner, start = query_on({A: (0, 10)}, clock, start="earliest", ends=ends)
+    first = plan(planner, start)
     brokers.queues[B] = (0, 5)
     clock.advance(2)
 
     assert plan(planner, first) is None
 
 
-def latest(planner) -> dict[str, Any]:
+def reported_with(ends: Ends | None) -> dict[str, Any]:
+    """What a query with these ends reports of one queue that holds ten messages."""
+    _, planner, _ = query_on({A: (0, 10)}, ends=ends)
     reported = planner.reported_latest()
     assert reported is not None
     return reported
 
 
 def test_what_is_reported_ends_where_the_query_does_and_says_whether_that_is_its_end():
-    brokers = ScriptedBrokers({A: (0, 10)}, ends=Ends({A: 7}, is_final=False))
-    planner = planner_on(brokers)
-    planner.initial_offset()
-
-    reported = latest(planner)
+    reported = reported_with(Ends({A: 7}, is_final=False))
 
     assert (reported["offsets"], reported["final"]) == ({"T": {"a": {"0": 7}}}, False)
     for ends, is_final in (({A: 7}, True), ({A: 12}, False), ({A: 7, B: 1}, False)):
-        planned = planner_on(ScriptedBrokers({A: (0, 10)}, ends=Ends(ends, is_final=True)))
-        planned.initial_offset()
-        assert latest(planned)["final"] is is_final
-    unlimited = planner_on(ScriptedBrokers({A: (0, 10)}))
-    unlimited.initial_offset()
-    assert "final" not in latest(unlimited)
+        assert reported_with(Ends(ends, is_final=True))["final"] is is_final
+    assert "final" not in reported_with(None)

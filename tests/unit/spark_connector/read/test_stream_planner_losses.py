@@ -81,9 +81,9 @@ def test_a_topic_made_anew_is_not_forgotten_while_a_batch_is_not_due(clock):
 
 
 def test_a_topic_deleted_and_made_anew_while_the_query_runs_is_recognised(clock):
-    brokers = ScriptedBrokers({A: (0, 10), B: (0, 1)}, times={A: 1000}, start="earliest")
-    planner = planner_on(brokers, clock, fail_on_data_loss=False)
-    start = plan(planner, planner.initial_offset())
+    given = {"times": {A: 1000}, "start": "earliest", "fail_on_data_loss": False}
+    brokers, planner, new = query_on({A: (0, 10), B: (0, 1)}, clock, **given)
+    start = plan(planner, new)
     del brokers.queues[A]
     clock.advance(2)
     assert plan(planner, start) is None
@@ -91,12 +91,6 @@ def test_a_topic_deleted_and_made_anew_while_the_query_runs_is_recognised(clock)
     clock.advance(2)
 
     assert batch_begin(start, plan(planner, start))[A] == 0
-
-
-def test_a_checkpoint_without_marks_goes_on():
-    brokers = ScriptedBrokers({A: (0, 25)}, times={A: 2000})
-
-    assert plan(planner_on(brokers), StreamOffsets({A: 10})).next == {A: 25}
 
 
 def test_a_mark_behind_the_end_of_a_shrunk_queue_is_dropped():
