@@ -6,28 +6,25 @@ import pyarrow as pa
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from rmqtools import MessageQueue
-from spark_connector.options.batch_settings import batch_options
-from spark_connector.options.option_table import parse_options
-from spark_connector.options.stream_settings import stream_options
-from spark_connector.options.write_settings import write_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 from spark_connector.read.stream_reader import RocketMQStreamReader
 from spark_connector.write.stamps import HASH, STAMP
 from spark_connector.write.write_task import TaskPlace, write_rows
 from spark_connector.write.writer import RocketMQBatchWriter
+from tests.support.spark_options import batch_of, stream_of, write_of
 
 
-def given(cluster, **options):
-    return parse_options({"nameServer": cluster.name_server, "topic": "orders", **options})
+def at(cluster):
+    return {"nameServer": cluster.name_server, "topic": "orders"}
 
 
 def test_a_read_task_that_is_run_again_reads_the_same_messages_whatever_came_meanwhile(cluster):
     for number in range(5):
         cluster.store("orders", b"%d" % number)
-    (task,) = RocketMQBatchReader(batch_options(given(cluster))).partitions()
+    (task,) = RocketMQBatchReader(batch_of(**at(cluster))).partitions()
     attempts = []
     for _ in range(2):
-        again = RocketMQBatchReader(batch_options(given(cluster))).read(task)
+        again = RocketMQBatchReader(batch_of(**at(cluster))).read(task)
         attempts.append([body for batch in again for body in batch.column("body").to_pylist()])
         cluster.store("orders", b"later")
 
@@ -38,7 +35,7 @@ def test_a_micro_batch_that_is_run_again_reads_the_same_messages_of_all_queues(c
     cluster.create_topic("payments", queues=2)
     for number in range(4):
         cluster.store("payments", b"%d" % number, queue=MessageQueue("payments", "broker-a", number % 2))
-    options = stream_options(given(cluster, topic="payments", startingOffsets="earliest"))
+    options = stream_of(**at(cluster) | {"topic": "payments"}, startingOffsets="earliest")
     planner = RocketMQStreamReader(options)
     start = planner.initialOffset()
     end = planner.latestOffset(start, ReadAllAvailable())
@@ -55,7 +52,7 @@ def test_a_micro_batch_that_is_run_again_reads_the_same_messages_of_all_queues(c
 def test_a_write_task_that_is_run_again_stores_its_rows_again_with_equal_stamps(cluster):
     rows = pa.record_batch({"body": pa.array([b"a", b"b"], pa.binary())})
     for attempt in range(2):
-        options = write_options(given(cluster, stamp="true"))
+        options = write_of(**at(cluster), stamp="true")
         write_rows(options, [rows], TaskPlace("query", 7, 3, attempt))
 
     stored = cluster.messages("orders")
@@ -67,7 +64,7 @@ def test_a_write_task_that_is_run_again_stores_its_rows_again_with_equal_stamps(
 
 def test_copies_of_a_batch_writer_stamp_with_the_id_that_the_driver_made(cluster):
     rows = pa.record_batch({"body": pa.array([b"a"], pa.binary())})
-    writer = pickle.dumps(RocketMQBatchWriter(write_options(given(cluster, stamp="true"))))
+    writer = pickle.dumps(RocketMQBatchWriter(write_of(**at(cluster), stamp="true")))
     for _ in range(2):
         pickle.loads(writer).write(iter([rows]))
 

@@ -7,18 +7,15 @@ import pytest
 import spark_connector
 from rmqtools.errors import ConfigError
 from spark_connector.options.option_table import OPTIONS, describe_options, parse_options
-from spark_connector.options.read_settings import read_options
-from spark_connector.options.write_settings import write_options
-
-NEEDED = {"nameserver": "127.0.0.1:9876", "topic": "Orders"}
+from tests.support.spark_options import read_of, write_of
 
 
 def test_a_write_may_leave_the_topic_to_its_rows():
-    assert write_options(parse_options({"nameServer": "h:1"})).topic is None
+    assert write_of().topic is None
 
 
 def test_client_settings_arrive_by_option_and_by_prefix():
-    given = NEEDED | {
+    given = {
         "namespace": "tenant",
         "accesskey": "alice",
         "secretkey": "s3cret",
@@ -27,7 +24,7 @@ def test_client_settings_arrive_by_option_and_by_prefix():
         "tls.enable": "true",
         "tls.cafile": "/etc/ca.pem",
     }
-    client = read_options(parse_options(given)).client
+    client = read_of(**given).client
 
     assert (client.access_key, client.secret_key, client.request_timeout) == ("alice", "s3cret", 9.5)
     assert client.namespace == "tenant"
@@ -37,7 +34,7 @@ def test_client_settings_arrive_by_option_and_by_prefix():
 
 @pytest.mark.parametrize("given", [{"rocketmq.sendtimeout": "1.5"}, {"sendtimeoutms": "1500"}])
 def test_producer_settings_arrive_at_a_write_by_prefix_and_by_option_in_sparks_units(given):
-    assert write_options(parse_options(NEEDED | given)).producer.send_timeout == 1.5
+    assert write_of(**given).producer.send_timeout == 1.5
 
 
 @pytest.mark.parametrize(
@@ -50,7 +47,7 @@ def test_producer_settings_arrive_at_a_write_by_prefix_and_by_option_in_sparks_u
     ],
 )
 def test_writes_have_requests_of_512_kib_unless_their_size_is_given(given, batch_bytes):
-    producer = write_options(parse_options(NEEDED | given)).producer
+    producer = write_of(**given).producer
 
     assert (producer.max_batch_bytes, producer.max_in_flight) == (batch_bytes, 16)
 
@@ -58,14 +55,14 @@ def test_writes_have_requests_of_512_kib_unless_their_size_is_given(given, batch
 def test_the_environment_may_name_the_name_server(monkeypatch):
     monkeypatch.setenv("NAMESRV_ADDR", "10.0.0.1:9876")
 
-    assert read_options(parse_options({"topic": "T"})).client.name_servers == ("10.0.0.1:9876",)
+    assert read_of(nameServer=None).client.name_servers == ("10.0.0.1:9876",)
 
 
 def test_sparks_own_options_are_accepted_everywhere():
-    given = NEEDED | {"path": "x", "checkpointLocation": "y", "queryname": "z"}
+    given = {"path": "x", "checkpointLocation": "y", "queryname": "z"}
 
-    assert read_options(parse_options(given)) == read_options(parse_options(NEEDED))
-    assert write_options(parse_options(given)) == write_options(parse_options(NEEDED))
+    assert read_of(**given) == read_of()
+    assert write_of(**given) == write_of()
 
 
 def test_an_option_like_no_other_is_refused_with_the_three_nearest_names():

@@ -6,14 +6,11 @@ import pytest
 
 from rmqtools.errors import ConfigError
 from rmqtools.plug_in import Role
-from spark_connector.options.batch_settings import batch_options
-from spark_connector.options.option_table import parse_options
 from spark_connector.options.plug_ins import LISTED, load_listed
-from spark_connector.options.write_settings import write_options
+from tests.support.spark_options import batch_of, write_of
 
 UNLOADED = "this"  # a module of Python that prints when it is imported
-SERVER = {"nameServer": "h:1", "topic": "T"}
-READERS = SERVER | {"readers": "2"}
+READERS = {"readers": "2"}
 ROOMS = READERS | {"allocator": "MACHINE_ROOM_NEARBY"}
 CALLABLE = Role("thing", {"__call__": 3})
 
@@ -22,22 +19,14 @@ class Thing:
     def __call__(self, queues, message, arg): ...
 
 
-def read(options):
-    return batch_options(parse_options(options))
-
-
-def write(options):
-    return write_options(parse_options(options))
-
-
 def options_naming(text):
     """Every option that may name a class, with the settings of ``subprocess:getoutput``."""
     return [
-        pytest.param(read, READERS | {"allocator": text, "allocator.cmd": "{}"}, id="allocator"),
-        pytest.param(read, ROOMS | {"allocator.resolver": text}, id="resolver"),
-        pytest.param(read, ROOMS | {"allocator.inner": text}, id="inner"),
-        pytest.param(read, READERS | {"allocator": f"MACHINE_ROOM_NEARBY-{text}"}, id="dash"),
-        pytest.param(write, SERVER | {"queueSelector": text, "queueSelector.cmd": "{}"}, id="selector"),
+        pytest.param(batch_of, READERS | {"allocator": text, "allocator.cmd": "{}"}, id="allocator"),
+        pytest.param(batch_of, ROOMS | {"allocator.resolver": text}, id="resolver"),
+        pytest.param(batch_of, ROOMS | {"allocator.inner": text}, id="inner"),
+        pytest.param(batch_of, READERS | {"allocator": f"MACHINE_ROOM_NEARBY-{text}"}, id="dash"),
+        pytest.param(write_of, {"queueSelector": text, "queueSelector.cmd": "{}"}, id="selector"),
     ]
 
 
@@ -49,7 +38,7 @@ def test_a_function_named_by_an_option_is_not_called(use, options, tmp_path, mon
     with pytest.raises(
         ConfigError, match=rf"Set {LISTED}=\S*subprocess before Spark starts .* for executors"
     ):
-        use({name: value.format(f"touch {file}") for name, value in options.items()})
+        use(**{name: value.format(f"touch {file}") for name, value in options.items()})
 
     assert not file.exists()
 
@@ -62,7 +51,7 @@ def test_a_module_that_is_not_listed_is_not_imported(use, options, listed, monke
         monkeypatch.setenv(LISTED, listed)
 
     with pytest.raises(ConfigError, match=f"is not in the environment variable {LISTED}"):
-        use({name: value for name, value in options.items() if not name.endswith(".cmd")})
+        use(**{name: value for name, value in options.items() if not name.endswith(".cmd")})
 
     assert UNLOADED not in sys.modules
 
@@ -76,7 +65,7 @@ def test_of_a_listed_module_only_classes_of_the_wanted_role_are_taken(option, na
     monkeypatch.setattr("subprocess.Popen.__init__", lambda *args, **options: made.append(args))
 
     with pytest.raises(ConfigError, match=r"want a class"):
-        use({name: value.format("true") for name, value in options.items()})
+        use(**{name: value.format("true") for name, value in options.items()})
 
     assert made == []
 

@@ -5,32 +5,23 @@ import pickle
 import pytest
 
 from rmqtools import MessageQueue
-from spark_connector.options.batch_settings import batch_options
 from spark_connector.options.columns import COLUMNS
 from spark_connector.options.offsets import Bound, Times
 from spark_connector.options.option_table import parse_options
 from spark_connector.options.read_settings import read_options
 from spark_connector.options.selection import Assign, TopicPattern, Topics
+from tests.support.spark_options import batch_of, read_of
 
-NEEDED = {"nameserver": "127.0.0.1:9876", "topic": "Orders"}
 QUEUE = MessageQueue("T", "a", 0)
 TIME = 1_700_000_000_000
 TIMES = f'{{"T":{{"a":{{"0":{TIME}}}}}}}'
 
 
-def options_of(**given):
-    return read_options(parse_options(NEEDED | given))
-
-
-def batch_of(**given):
-    return batch_options(parse_options(NEEDED | given))
-
-
 def test_the_least_there_is_to_say_reads_everything():
     batch = batch_of()
 
-    assert batch.read.client.name_servers == ("127.0.0.1:9876",)
-    assert batch.read.selection == Topics(("Orders",))
+    assert batch.read.client.name_servers == ("h:1",)
+    assert batch.read.selection == Topics(("T",))
     assert (batch.start, batch.end) == (
         Bound("startingOffsets", "earliest"),
         Bound("endingOffsets", "latest"),
@@ -74,9 +65,7 @@ def test_every_option_arrives():
     ],
 )
 def test_what_is_read_is_given_in_four_ways(given, selection):
-    options = {"nameserver": "h:1"} | given
-
-    assert read_options(parse_options(options)).selection == selection
+    assert read_of(topic=None, **given).selection == selection
 
 
 @pytest.mark.parametrize(
@@ -97,7 +86,7 @@ def test_what_is_read_is_given_in_four_ways(given, selection):
     ],
 )
 def test_of_several_starts_the_order_is_that_of_sparks_kafka_source(given, bound):
-    assert options_of(**given).start == bound
+    assert read_of(**given).start == bound
 
 
 def test_of_several_ends_the_order_is_the_same():
@@ -108,19 +97,19 @@ def test_of_several_ends_the_order_is_the_same():
 
 
 def test_the_read_group_is_a_setting_of_the_reading_clients():
-    assert options_of().client.read_group is None
-    assert options_of(readgroup="analysts").client.read_group == "analysts"
+    assert read_of().client.read_group is None
+    assert read_of(readgroup="analysts").client.read_group == "analysts"
 
 
 @pytest.mark.parametrize("text", ["*", " * "])
 def test_a_star_means_all_tags(text):
-    assert options_of(tags=text).tags == ()
+    assert read_of(tags=text).tags == ()
 
 
 def test_times_without_zone_are_in_the_one_given():
     given = {"startingtimestamp": "1970-01-02T00:00", "timezone": "+01:00"}
 
-    assert options_of(**given).start == Bound("startingTimestamp", Times(23 * 3600_000))
+    assert read_of(**given).start == Bound("startingTimestamp", Times(23 * 3600_000))
 
 
 def test_an_end_may_be_still_to_come():
@@ -128,7 +117,7 @@ def test_an_end_may_be_still_to_come():
 
 
 def test_readers_are_counted_or_named():
-    counted, named = options_of(readers="2"), options_of(readerids="10.0.0.1@a,10.0.0.2@b")
+    counted, named = read_of(readers="2"), read_of(readerids="10.0.0.1@a,10.0.0.2@b")
 
     assert counted.allocation.ids_at("10.0.0.9") == ("10.0.0.9@reader-0", "10.0.0.9@reader-1")
     assert named.allocation.ids_at("10.0.0.9") == ("10.0.0.1@a", "10.0.0.2@b")
@@ -136,7 +125,7 @@ def test_readers_are_counted_or_named():
 
 
 def test_settings_of_the_strategy_arrive_whatever_their_case():
-    allocation = options_of(
+    allocation = read_of(
         **{
             "readers": "1",
             "allocator": "PINNED_BY_IP",
@@ -152,9 +141,8 @@ def test_settings_of_the_strategy_arrive_whatever_their_case():
 
 
 def test_options_travel_between_processes():
-    given = parse_options(
-        NEEDED | {"readers": "3", "tags": "a", "startingtimestamp": "0", "groupoffsetfallback": "latest"}
-    )
+    options = {"nameServer": "h:1", "topic": "T", "tags": "a", "startingTimestamp": "0"}
+    given = parse_options(options | {"readers": "3", "groupOffsetFallback": "latest"})
 
     assert read_options(pickle.loads(pickle.dumps(given))) == read_options(given)
     assert pickle.loads(pickle.dumps(read_options(given))) == read_options(given)

@@ -5,16 +5,11 @@ import pytest
 from spark_connector.options.batch_limits import Limits
 from spark_connector.options.offsets import Bound, Times
 from spark_connector.options.option import parse_duration
-from spark_connector.options.option_table import parse_options
-from spark_connector.options.stream_settings import StreamOptions, stream_options
-
-
-def options_of(**given: str) -> StreamOptions:
-    return stream_options(parse_options({"nameServer": "localhost:9876", "topic": "T", **given}))
+from tests.support.spark_options import stream_of
 
 
 def test_a_stream_starts_at_the_latest_offset_without_limits_and_asks_once_a_second():
-    options = options_of()
+    options = stream_of()
 
     assert options.start == Bound("startingOffsets", "latest")
     assert options.limits == Limits()
@@ -22,7 +17,7 @@ def test_a_stream_starts_at_the_latest_offset_without_limits_and_asks_once_a_sec
 
 
 def test_limits_are_read():
-    options = options_of(
+    options = stream_of(
         maxOffsetsPerTrigger="100", minOffsetsPerTrigger="10", maxTriggerDelay="5m", maxBytesPerTrigger="9"
     )
 
@@ -37,17 +32,17 @@ def test_times_are_read_as_spark_reads_them(text, seconds):
 
 
 def test_the_group_is_told_only_on_request():
-    assert options_of(group="g").commit_to is None
-    assert options_of(group="g", commitOffsetsToGroup="true").commit_to == "g"
+    assert stream_of(group="g").commit_to is None
+    assert stream_of(group="g", commitOffsetsToGroup="true").commit_to == "g"
 
 
 def test_a_stream_ends_only_where_an_end_is_given_and_the_time_for_all_wins():
     ends = {"endingOffsets": "latest", "endingTimestamp": "1700000000007"}
 
-    assert options_of().end is None
-    assert options_of(endingOffsets="latest").end == Bound("endingOffsets", "latest")
-    assert options_of(**ends).end == Bound("endingTimestamp", Times(1_700_000_000_007))
+    assert stream_of().end is None
+    assert stream_of(endingOffsets="latest").end == Bound("endingOffsets", "latest")
+    assert stream_of(**ends).end == Bound("endingTimestamp", Times(1_700_000_000_007))
 
 
 def test_topics_must_exist_unless_told_otherwise():
-    assert (options_of().must_exist, options_of(mustExist="false").must_exist) == (True, False)
+    assert (stream_of().must_exist, stream_of(mustExist="false").must_exist) == (True, False)

@@ -10,19 +10,12 @@ from rmqtools.select import (
     SelectMessageQueueByMachineRoom,
     SelectMessageQueueByRandom,
 )
-from spark_connector.options.option_table import parse_options
-from spark_connector.options.write_settings import WriteOptions, write_options
-
-SERVER = {"nameServer": "h:1"}
+from tests.support.spark_options import write_of
 
 
 @pytest.fixture(autouse=True)
 def _listed(monkeypatch):
     monkeypatch.setenv("RMQTOOLS_SPARK_PLUG_INS", __name__)
-
-
-def options(**given: str) -> WriteOptions:
-    return write_options(parse_options(SERVER | given))
 
 
 class Own:
@@ -47,14 +40,14 @@ OWN = f"{__name__}:Own"
 
 
 def test_latency_fault_avoidance_is_on_unless_switched_off():
-    assert options().producer.send_latency_fault_enable
-    assert not options(**{"rocketmq.sendLatencyFaultEnable": "false"}).producer.send_latency_fault_enable
-    assert not options(**{"rocketmq.send_latency_fault_enable": "no"}).producer.send_latency_fault_enable
+    assert write_of().producer.send_latency_fault_enable
+    assert not write_of(**{"rocketmq.sendLatencyFaultEnable": "false"}).producer.send_latency_fault_enable
+    assert not write_of(**{"rocketmq.send_latency_fault_enable": "no"}).producer.send_latency_fault_enable
 
 
 def test_queues_come_in_turn_unless_told_otherwise():
-    assert options().make_selector is None
-    assert options(queueSelector="Round-Robin").make_selector is None
+    assert write_of().make_selector is None
+    assert write_of(queueSelector="Round-Robin").make_selector is None
 
 
 @pytest.mark.parametrize(
@@ -70,14 +63,14 @@ def test_queues_come_in_turn_unless_told_otherwise():
     ids=["hash", "random", "machine-room"],
 )
 def test_selectors_have_a_name(given, selector):
-    make = options(**given).make_selector
+    make = write_of(**given).make_selector
 
     assert make is not None
     assert make() == selector
 
 
 def test_a_selector_of_ones_own_is_made_in_every_task_of_its_settings():
-    given = options(queueSelector=OWN, **{"queueselector.shardcount": "8"})
+    given = write_of(queueSelector=OWN, **{"queueselector.shardcount": "8"})
 
     make = pickle.loads(pickle.dumps(given)).make_selector
 
@@ -86,7 +79,7 @@ def test_a_selector_of_ones_own_is_made_in_every_task_of_its_settings():
 
 
 def test_a_process_that_lists_no_module_makes_no_selector(monkeypatch):
-    make = options(queueSelector=OWN, **{"queueselector.shardcount": "8"}).make_selector
+    make = write_of(queueSelector=OWN, **{"queueselector.shardcount": "8"}).make_selector
     assert make is not None
     monkeypatch.delenv("RMQTOOLS_SPARK_PLUG_INS")
 
@@ -95,6 +88,6 @@ def test_a_process_that_lists_no_module_makes_no_selector(monkeypatch):
 
 
 def test_stamps_are_off_unless_asked_for():
-    assert (options().stamp, options().id_column) == (False, None)
-    given = options(stamp="TRUE", idColumn="id")
+    assert (write_of().stamp, write_of().id_column) == (False, None)
+    given = write_of(stamp="TRUE", idColumn="id")
     assert (given.stamp, given.id_column) == (True, "id")

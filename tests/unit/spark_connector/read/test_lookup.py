@@ -4,17 +4,14 @@ import pytest
 
 from rmqtools import Admin, ClientConfig
 from rmqtools.errors import ConfigError, TopicNotFoundError
-from spark_connector.options.batch_settings import batch_options
-from spark_connector.options.option_table import parse_options
-from spark_connector.options.stream_settings import stream_options
 from spark_connector.read.batch_reader import RocketMQBatchReader
 from spark_connector.read.lookup import Lookup
 from spark_connector.read.stream_reader import RocketMQStreamReader
+from tests.support.spark_options import batch_of, read_of, stream_of
 
 
 def lookup_of(cluster, **given):
-    options = {"nameServer": cluster.name_server, "topic": "orders", **given}
-    return Lookup(batch_options(parse_options(options)).read)
+    return Lookup(read_of(nameServer=cluster.name_server, **{"topic": "orders", **given}))
 
 
 def test_an_unknown_topic_is_refused_with_the_one_of_a_similar_name(cluster):
@@ -29,28 +26,26 @@ def test_an_unknown_topic_is_refused_with_the_one_of_a_similar_name(cluster):
     [
         {"topic": "staged"},
         {"topic": "RMQTOOLS_DECISIONS-staged"},
-        {"topic": "", "topics": "orders,staged"},
-        {"topic": "", "assign": '{"staged":{"broker-a":[0]}}'},
+        {"topic": None, "topics": "orders,staged"},
+        {"topic": None, "assign": '{"staged":{"broker-a":[0]}}'},
     ],
 )
 def test_staged_rows_and_decisions_are_refused_as_a_source(cluster, given):
     for topic in ("staged", "RMQTOOLS_DECISIONS-staged"):
         cluster.create_topic(topic, queues=1)
-    options = {name: text for name, text in ({"topic": "orders"} | given).items() if text}
-    lookup = Lookup(batch_options(parse_options({"nameServer": cluster.name_server, **options})).read)
 
     with pytest.raises(
         ConfigError, match=r"staged' belongs to a write with delivery=exactlyOnce: it has rows of"
     ):
-        lookup.queues()
+        lookup_of(cluster, **given).queues()
 
 
 def test_a_missing_read_group_is_refused_on_the_driver_and_not_created(cluster):
-    given = parse_options({"nameServer": cluster.name_server, "topic": "orders", "readGroup": "analysts"})
+    given = {"nameServer": cluster.name_server, "topic": "orders", "readGroup": "analysts"}
 
     for plan in (
-        RocketMQBatchReader(batch_options(given)).partitions,
-        RocketMQStreamReader(stream_options(given)).initialOffset,
+        RocketMQBatchReader(batch_of(**given)).partitions,
+        RocketMQStreamReader(stream_of(**given)).initialOffset,
     ):
         with pytest.raises(ConfigError, match=r"option 'readGroup' = 'analysts': no such group on .*; creat"):
             plan()

@@ -6,10 +6,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from rmqtools.arrow import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema, select_columns
 from rmqtools.errors import ConfigError
-from spark_connector.options.option_table import parse_options
-from spark_connector.options.read_settings import read_options
 from spark_connector.read.schema import READ_SCHEMA, columns_of, read_schema
 from spark_connector.write.write_schema import WRITE_TYPES, check_write_schema
+from tests.support.spark_options import read_of
 
 
 def fields(**types):
@@ -23,13 +22,8 @@ def test_spark_expects_exactly_the_batches_that_are_read():
 @pytest.mark.parametrize("include_properties", [True, False])
 @pytest.mark.parametrize("offset_msg_id", [True, False])
 def test_options_shape_sparks_columns_and_the_batches_alike(include_properties, offset_msg_id):
-    given = {
-        "nameserver": "h:1",
-        "topic": "T",
-        "includeproperties": str(include_properties),
-        "offsetmsgid": str(offset_msg_id),
-    }
-    columns = read_schema(read_options(parse_options(given)).columns)
+    options = read_of(includeProperties=include_properties, offsetMsgId=offset_msg_id)
+    columns = read_schema(options.columns)
 
     assert to_arrow_schema(columns, timezone="UTC").equals(
         message_schema(include_properties=include_properties, offset_msg_id=offset_msg_id),

@@ -10,11 +10,10 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 import spark_connector
 from rmqtools.errors import ConfigError, ExactAppendError, TopicNotFoundError
 from rmqtools.testing import FakeCluster
-from spark_connector.options.option_table import parse_options
-from spark_connector.options.write_settings import write_options
 from spark_connector.write.exactly_once import check_batch_write, commit_staged, prepare
 from spark_connector.write.write_schema import for_schema
 from spark_connector.write.write_task import TaskPlace, TaskReport, write_rows
+from tests.support.spark_options import write_of
 
 TOPIC = "orders"
 
@@ -30,7 +29,7 @@ def texts(cluster: FakeCluster, **more: str) -> dict[str, str]:
 
 
 def given(cluster: FakeCluster, **more: str) -> Any:
-    return write_options(parse_options(texts(cluster, **more)))
+    return write_of(**texts(cluster, **more))
 
 
 def prepared(cluster: FakeCluster, **more: str) -> Any:

@@ -4,13 +4,12 @@ import pyarrow as pa
 import pytest
 
 from rmqtools.errors import TopicNotFoundError
-from spark_connector.options.option_table import parse_options
-from spark_connector.options.write_settings import write_options
 from spark_connector.write.topics import check_topic, check_topics
+from tests.support.spark_options import write_of
 
 
 def options(cluster, **given):
-    return write_options(parse_options({"nameServer": cluster.name_server, "createTopic": "false", **given}))
+    return write_of(nameServer=cluster.name_server, createTopic="false", **given)
 
 
 def test_a_missing_topic_is_refused_with_the_one_of_a_similar_name_if_there_is_one(cluster):

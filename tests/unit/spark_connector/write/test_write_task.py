@@ -8,8 +8,6 @@ import pytest
 from rmqtools.arrow.schema import PROPERTIES as MAP
 from rmqtools.errors import ConfigError, MessageRejectedError
 from rmqtools.model.codes import RequestCode, ResponseCode
-from spark_connector.options.option_table import parse_options
-from spark_connector.options.write_settings import write_options
 from spark_connector.write.write_task import (
     BAD_ROW_REASON,
     BAD_ROW_TOPIC,
@@ -17,6 +15,7 @@ from spark_connector.write.write_task import (
     place_of_task,
     write_rows,
 )
+from tests.support.spark_options import write_of
 
 
 class Context:
@@ -36,7 +35,7 @@ class Context:
 
 
 def options(**given):
-    return write_options(parse_options({"nameServer": "h:1", "topic": "T", "stamp": "true", **given}))
+    return write_of(**{"topic": "T", "stamp": "true", **given})
 
 
 def test_a_write_outside_of_queries_has_the_id_made_for_it():
@@ -145,7 +144,7 @@ def rows(*bodies, **columns):
 
 
 def write(cluster, batch, **given):
-    options = write_options(parse_options({"nameServer": cluster.name_server, "topic": "orders", **given}))
+    options = write_of(nameServer=cluster.name_server, **{"topic": "orders", **given})
     return write_rows(options, [batch], PLACE)
 
 
@@ -186,9 +185,8 @@ def test_a_bad_row_is_diverted_with_its_reason_and_its_parts(cluster):
 
 def test_every_row_of_a_topic_that_cannot_be_is_diverted_with_the_topics_name(cluster):
     batch = rows(b"1", b"2", b"3", topic=pa.array(["no topic", "orders", "no topic"]))
-    options = write_options(parse_options({"nameServer": cluster.name_server, "onBadRow": "topic:bad"}))
 
-    write_rows(options, [batch], PLACE)
+    write(cluster, batch, topic=None, onBadRow="topic:bad")
 
     found = cluster.messages("bad")
     assert [message.body for message in found] == [b"1", b"3"]
