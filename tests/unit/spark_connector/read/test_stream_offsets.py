@@ -16,19 +16,14 @@ A, B, NEW = MessageQueue("T", "a", 0), MessageQueue("T", "b", 10), MessageQueue(
 queues = st.builds(
     MessageQueue, st.sampled_from(["T", "метка", "%RETRY%g"]), st.sampled_from("ab"), st.integers(0, 20)
 )
-offsets = st.dictionaries(queues, st.integers(0, 2**63 - 1))
+numbers = st.integers(0, 2**63 - 1)
+offsets = st.dictionaries(queues, numbers)
+marks = st.dictionaries(queues, st.builds(QueueMark, numbers, numbers))
 
 
-@given(offsets, offsets)
-def test_what_is_written_is_read_back(next_, begin):
-    written = StreamOffsets(next_, begin)
-
-    assert StreamOffsets.from_json(json.loads(json.dumps(written.to_json()))) == written
-
-
-@given(st.dictionaries(queues, st.builds(QueueMark, st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1))))
-def test_marks_are_read_back(marks):
-    written = StreamOffsets({}, {}, marks)
+@given(offsets, offsets, marks)
+def test_what_is_written_is_read_back(next_, begin, marks):
+    written = StreamOffsets(next_, begin, marks)
 
     assert StreamOffsets.from_json(json.loads(json.dumps(written.to_json()))) == written
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+from pyspark.sql.types import StructType
 
 import spark_connector
 from rmqtools.errors import ConfigError, ExactAppendError, TopicNotFoundError
@@ -188,7 +188,7 @@ def test_a_batch_write_needs_an_id(cluster):
 
 
 def test_rows_with_a_delay_are_refused(cluster):
-    schema = StructType([StructField("body", BinaryType()), StructField("delayLevel", IntegerType())])
+    schema = StructType().add("body", "binary").add("delayLevel", "integer")
 
     with pytest.raises(ConfigError, match="column 'delayLevel': rows with a delay cannot be staged"):
         for_schema(given(cluster), schema)

@@ -3,27 +3,18 @@
 from datetime import UTC, datetime
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    BinaryType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import MapType, StringType, StructType
 
 from rmqtools.arrow.schema import PROPERTIES, TIMESTAMP
 from spark_connector.write.stream_writer import batches_of
 
-SCHEMA = StructType(
-    [
-        StructField("body", BinaryType()),
-        StructField("tags", StringType()),
-        StructField("properties", MapType(StringType(), StringType())),
-        StructField("deliverTimestamp", TimestampType()),
-        StructField("id", LongType()),
-    ]
+SCHEMA = (
+    StructType()
+    .add("body", "binary")
+    .add("tags", "string")
+    .add("properties", MapType(StringType(), StringType()))
+    .add("deliverTimestamp", "timestamp")
+    .add("id", "long")
 )
 AT = datetime(2026, 1, 31, 10, tzinfo=UTC)
 
@@ -41,7 +32,7 @@ def test_rows_become_batches_of_the_columns_types():
 
 
 def test_a_text_body_stays_a_text_and_many_rows_are_several_batches():
-    schema = StructType([StructField("body", StringType())])
+    schema = StructType().add("body", "string")
 
     batches = list(batches_of(((str(number),) for number in range(5000)), schema))
 

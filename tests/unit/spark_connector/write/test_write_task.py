@@ -1,7 +1,5 @@
 """The place of a write task, from Spark's context, the stamps made of it, and what a task logs."""
 
-import logging
-
 import pyarrow as pa
 import pytest
 
@@ -123,8 +121,7 @@ def test_stamps_are_made_of_ids_that_come_again(place, given, stamped):
 def test_a_task_logs_once_that_rows_needed_another_attempt(cluster, caplog, faults, retried):
     cluster.fault(code=RequestCode.SEND_BATCH_MESSAGE, times=faults, answer=ResponseCode.SYSTEM_BUSY)
 
-    with caplog.at_level(logging.WARNING):
-        write(cluster, rows(b"a", b"b", b"c", b"d"))
+    write(cluster, rows(b"a", b"b", b"c", b"d"))
 
     found = [record.retried for record in caplog.records if record.message.startswith("rows_retried ")]
     assert found == retried
@@ -160,8 +157,7 @@ def test_by_default_a_bad_row_fails_the_write_and_nothing_is_sent(cluster):
 
 
 def test_bad_rows_are_skipped_counted_and_the_first_ten_logged(cluster, caplog):
-    with caplog.at_level(logging.WARNING):
-        report = write(cluster, rows(b"a", *[b""] * 12, b"z"), onBadRow="skip")
+    report = write(cluster, rows(b"a", *[b""] * 12, b"z"), onBadRow="skip")
 
     assert (report.bad_rows, report.rows.acked) == (12, 2)
     assert sorted(bodies(cluster, "orders")) == [b"a", b"z"]
