@@ -1,10 +1,11 @@
-"""Streaming reads: where they start, that every message comes once, and that a restart goes on."""
+"""Streaming reads: their starts, limits and restarts, topics that come later, and the offsets of a group."""
 
+import re
 import uuid
 from collections import Counter
 
 from rmqtools.clock import SYSTEM_CLOCK
-from tests.spark.streams import await_true, counts, error_of, fill, stored_places
+from tests.spark.streams import await_true, counts, error_of, fill, next_offsets, stored_places
 from tests.support.patience import PATIENCE
 
 
@@ -83,3 +84,49 @@ def test_a_time_bounds_the_start(stream, make_topic, producer, admin):
     query.run()
 
     assert bodies(query) == {b"after": 3}
+
+
+def test_available_now_takes_limited_batches_in_proportion_and_starves_nobody(
+    stream, make_topic, producer, admin
+):
+    topic = make_topic(queues=1)
+    queues = admin.fetch_subscribe_queues(topic)
+    fill(producer, admin, {queues[0]: 78, queues[1]: 2})
+    query = stream(topic=topic, startingOffsets="earliest", maxOffsetsPerTrigger=30)
+
+    ended = query.run()
+
+    assert counts(ended) == [30, 30, 20]
+    assert [next_offsets(planned, queues) for planned in query.planned()] == [[29, 1], [58, 2], [78, 2]]
+    assert query.places() == stored_places(admin, topic)
+
+
+def test_new_queues_brokers_and_topics_are_read_from_their_beginning(stream, make_topic, producer, admin):
+    topic = make_topic(queues=1, broker_names=["broker-a"])
+    query = stream(topicPattern=f"{re.escape(topic)}.*", pollInterval="50ms")
+    running = query.start()
+
+    admin.create_topic(topic, read_queue_nums=2, write_queue_nums=2, broker_names=["broker-a"])
+    admin.create_topic(topic, read_queue_nums=1, write_queue_nums=1, broker_names=["broker-b"])
+    admin.create_topic(f"{topic}-new", read_queue_nums=1, write_queue_nums=1)
+    queues = admin.fetch_subscribe_queues(topic) + admin.fetch_subscribe_queues(f"{topic}-new")
+    fill(producer, admin, dict.fromkeys(queues, 3))
+
+    expected = stored_places(admin, topic, f"{topic}-new")
+    assert len(expected) == 15
+    await_true(lambda: query.is_written() and len(query.rows()) >= 15, "all messages read")
+    running.stop()
+    assert query.places() == expected
+
+
+def test_a_group_that_is_made_for_it_gets_the_next_offsets_to_read(stream, make_topic, producer, admin):
+    topic, group = make_topic(queues=1), f"group-{uuid.uuid4().hex}"
+    queues = admin.fetch_subscribe_queues(topic)
+    fill(producer, admin, {queues[0]: 7, queues[1]: 2})
+    options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": 5}
+    query = stream(topic=topic, group=group, commitOffsetsToGroup="true", **options)
+
+    query.run()
+
+    assert [admin.fetch_consumer_offsets(group, topic)[queue] for queue in queues] == [7, 2]
+    assert next_offsets(query.planned()[-1], queues) == [7, 2]

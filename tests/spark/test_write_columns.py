@@ -1,10 +1,8 @@
-"""Columns of written rows: the queue, the sharding key, the delivery time."""
+"""Columns of written rows: the queue, the delivery time; rows that cannot be messages."""
 
 from collections import defaultdict
 from datetime import UTC, datetime
-from unittest.mock import ANY
 
-from rmqtools.select import SelectMessageQueueByHash
 from tests.spark.streams import error_of
 
 
@@ -38,22 +36,6 @@ def test_explicit_queues_hold_their_rows_in_order(make_topic, write, read):
     assert texts_by_queue(read(topic=topic)) == expected
 
 
-def test_rows_of_a_sharding_key_stay_in_order_on_the_queue_of_javas_hash(make_topic, write, read, producer):
-    topic = make_topic()
-    rows = [(str(number), f"key-{number % 20}") for number in range(4000)]
-
-    write(rows, "body string, shardingKey string", topic=topic, batchBytes=5000)
-
-    queues, select = producer.fetch_publish_queues(topic), SelectMessageQueueByHash()
-    expected = defaultdict(list)
-    for text, key in rows:
-        queue = select(queues, ANY, key)
-        expected[queue.broker_name, queue.queue_id].append(text)
-    frame = read(topic=topic)
-    assert texts_by_queue(frame) == expected
-    assert {row.properties["__SHARDINGKEY"] for row in frame.collect()} == {f"key-{n}" for n in range(20)}
-
-
 def test_a_selector_of_a_listed_module_chooses_the_queue(make_topic, write, read):
     topic = make_topic()
     selector = {"queueSelector": "tests.spark.plug_ins:SecondBroker", "queueSelector.name": "broker-b"}
@@ -70,3 +52,17 @@ def test_a_time_of_delivery_reaches_the_broker_which_says_that_its_timer_is_off(
     text = error_of(lambda: write(rows, "body string, deliverTimestamp timestamp", topic=make_topic()))
 
     assert "timerWheelEnable is false" in text
+
+
+BAD_ROWS = [(b"a",), (b"",), (b"b",), (None,)]
+
+
+def test_bad_rows_are_skipped_or_diverted_with_the_reason(write, read_rows, make_topic):
+    topic, bad = make_topic(), make_topic()
+
+    write(BAD_ROWS, "body binary", topic=topic, onBadRow="skip")
+    write(BAD_ROWS, "body binary", topic=topic, onBadRow=f"topic:{bad}")
+
+    assert sorted(row.body for row in read_rows(topic=topic)) == [b"a", b"a", b"b", b"b"]
+    reasons = [dict(row.properties)["SPARK_BAD_ROW"] for row in read_rows(topic=bad)]
+    assert sorted(reason.split(":")[0] for reason in reasons) == ["row 1", "row 3"]
