@@ -16,6 +16,7 @@ from tests.support.resting import RestingCluster
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
     from spark_connector.read.batch_reader import RocketMQBatchReader
     from tests.spark.streams import Stream
@@ -37,7 +38,7 @@ _LARGE = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests of this folder: they need Spark and a broker, unless a module says what it needs."""
+    """Mark the tests of this folder: they need Spark and a broker, unless one is marked ``spark`` itself."""
     if not item.get_closest_marker("spark"):
         item.add_marker(pytest.mark.spark)
         item.add_marker(pytest.mark.broker)
@@ -90,13 +91,13 @@ def read(spark: "SparkSession", local_cluster: LocalCluster) -> "Callable[..., D
 @pytest.fixture
 def batch_reader(local_cluster: LocalCluster) -> "Callable[..., RocketMQBatchReader]":
     """``batch_reader(topic="T")``: what plans and reads a batch, in this process: no job of Spark."""
-    from spark_connector.options.batch_settings import batch_options
-    from spark_connector.options.option_table import parse_options
     from spark_connector.read.batch_reader import RocketMQBatchReader
+    from tests.support.spark_options import batch_of
 
     def make(**options: Any) -> RocketMQBatchReader:
-        given = {"nameServer": local_cluster.name_server, **options}
-        return RocketMQBatchReader(batch_options(parse_options({name: str(given[name]) for name in given})))
+        return RocketMQBatchReader(
+            batch_of(**{"nameServer": local_cluster.name_server, "topic": None, **options})
+        )
 
     return make
 
@@ -153,6 +154,36 @@ def large_var_types(spark: "SparkSession") -> "Iterator[None]":
     spark.conf.set(_LARGE, "true")
     yield
     spark.conf.unset(_LARGE)
+
+
+@pytest.fixture
+def lines(spark: "SparkSession", tmp_path: Path) -> Any:
+    """A streaming source, ``lines.frame``: each call adds a file of lines; a micro-batch takes one file."""
+    folder = tmp_path / "lines"
+    folder.mkdir()
+
+    def add(*texts: str) -> None:
+        number = len(list(folder.iterdir()))
+        (tmp_path / "new").write_text("\n".join(texts))
+        (tmp_path / "new").rename(folder / f"{number:03}.txt")
+
+    lines: Any = add
+    lines.frame = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder))
+    return lines
+
+
+@pytest.fixture
+def write_stream(local_cluster: LocalCluster, tmp_path: Path) -> "Callable[..., StreamingQuery]":
+    """Write a stream to its end; the same checkpoint every time, so that a second call is a restart."""
+    from tests.spark.streams import run_to_end
+
+    def write(frame: "DataFrame", *, mode: str = "append", **options: Any) -> "StreamingQuery":
+        server = {"nameServer": local_cluster.name_server, **PATIENT_WRITE}
+        writer = frame.writeStream.format("rocketmq").outputMode(mode).options(**{**server, **options})
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        return run_to_end(writer.trigger(availableNow=True).start)
+
+    return write
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
-from rmqtools.errors import BrokerError, ConfigError
+from rmqtools.errors import ConfigError
 from tests.spark.conftest import ADMIN
 from tests.support.patience import PATIENCE
 
@@ -42,14 +42,10 @@ def test_tags_choose_messages_by_their_text(tagged, read_rows, tags, wanted):
 
 def test_a_condition_chooses_messages_by_their_properties(tagged, read_rows):
     condition = "n BETWEEN 10 AND 29 AND TAGS IS NOT NULL"
+    expected = [n for n in range(10, 30) if TAGS[n % 4]]
 
-    assert numbers(read_rows(topic=tagged, sql=condition)) == [n for n in range(10, 30) if TAGS[n % 4]]
-    assert numbers(read_rows(topic=tagged, sql=condition, maxRecordsPerPartition=13)) == [
-        n for n in range(10, 30) if TAGS[n % 4]
-    ]
-
-
-def test_a_condition_that_matches_nothing_reads_nothing(tagged, read_rows):
+    assert numbers(read_rows(topic=tagged, sql=condition)) == expected
+    assert numbers(read_rows(topic=tagged, sql=condition, maxRecordsPerPartition=13)) == expected
     assert read_rows(topic=tagged, sql="n > 1000") == []
 
 
@@ -68,12 +64,3 @@ def test_a_broker_that_takes_no_conditions_says_so(acl_cluster, read_rows):
 
     with pytest.raises(ConfigError, match=r"option 'sql' = 'n < 5': .*enablePropertyFilter=true"):
         read_rows(nameServer=acl_cluster.name_server, topic="unfiltered", sql="n < 5", **keys)
-
-
-def test_a_read_by_itself_refuses_a_bad_condition_too(tagged, admin, client):
-    from rmqtools import QueueRange
-
-    (queue,) = admin.fetch_subscribe_queues(tagged)
-
-    with pytest.raises(BrokerError, match="SUBSCRIPTION_PARSE_FAILED"):
-        list(client.read_blocks(QueueRange(queue, 0, 400), sql="n <"))

@@ -1,7 +1,6 @@
 """Queues shared among readers, and read as a member of a group would: each queue once, or an error."""
 
 import json
-import logging
 from contextlib import ExitStack
 from uuid import uuid4
 
@@ -10,7 +9,6 @@ import pytest
 import spark_connector
 from rmqtools import PushConsumer, PushConsumerConfig
 from rmqtools.allocate import AllocateByPins, Pins
-from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError
 from tests.support.cluster_scene import wait_until
 
@@ -59,8 +57,7 @@ def test_reader_ids_are_one_for_each_task_at_a_time(spark):
 def test_a_task_elsewhere_than_its_reader_id_says_is_told(filled, read_rows, caplog):
     options = {"readerIds": "10.9.8.7@a", "allocator.verifyHost": "warn"}
 
-    with caplog.at_level(logging.WARNING, "spark_connector.read.tasks"):
-        rows = read_rows(topic=filled, **options)
+    rows = read_rows(topic=filled, **options)
 
     assert len(rows) == 80
     assert "reader='10.9.8.7@a' wanted='10.9.8.7' address='127.0.0.1'" in caplog.text
@@ -69,17 +66,18 @@ def test_a_task_elsewhere_than_its_reader_id_says_is_told(filled, read_rows, cap
 @pytest.fixture(scope="module")
 def members(filled, local_cluster):
     """A group of two that has shared the topic."""
-    group = f"group-{uuid4().hex[:8]}"
-    config = {"name_server": local_cluster.name_server, "group": group, "rebalance_interval": 1.0}
+    config = {"name_server": local_cluster.name_server, "group": f"group-{uuid4().hex[:8]}"}
     with ExitStack() as stack:
-        pair = [PushConsumer(PushConsumerConfig(instance_name=name, **config)) for name in ("one", "two")]
-        for member in pair:
-            member.subscribe(filled, lambda messages, context: None)
-            stack.enter_context(member)
-        deadline = SYSTEM_CLOCK.monotonic() + 60
-        while not all(len(owned(member, filled)) == 4 for member in pair):
-            assert SYSTEM_CLOCK.monotonic() < deadline, [member.queues for member in pair]
-        yield group, *pair
+        pair = [joined(stack, filled, instance_name=name, **config) for name in ("one", "two")]
+        wait_until(lambda: all(len(owned(member, filled)) == 4 for member in pair))
+        yield config["group"], *pair
+
+
+def joined(stack, topic, *, strategy=None, **config):
+    """A member of a group that consumes a topic until the stack is closed."""
+    member = PushConsumer(PushConsumerConfig(rebalance_interval=1.0, **config), strategy=strategy)
+    member.subscribe(topic, lambda messages, context: None)
+    return stack.enter_context(member)
 
 
 def owned(member, topic):
@@ -90,8 +88,7 @@ def owned(member, topic):
 def test_as_a_member_only_its_own_queues_are_read(filled, tasks, members, caplog):
     group, first, second = members
 
-    with caplog.at_level(logging.WARNING, "spark_connector.read.batch_reader"):
-        plan = tasks(topic=filled, group=group, asMember=first.client_id)
+    plan = tasks(topic=filled, group=group, asMember=first.client_id)
 
     assert [range_.queue for task in plan for range_ in task.ranges] == owned(first, filled)
     left = owned(second, filled)[0]
@@ -101,11 +98,9 @@ def test_as_a_member_only_its_own_queues_are_read(filled, tasks, members, caplog
 def test_as_a_member_of_a_group_in_a_namespace_what_it_holds_is_read(local_cluster, admin, tasks, caplog):
     namespace, group = f"ns{uuid4().hex[:6]}", f"group-{uuid4().hex[:8]}"
     admin.create_topic(f"{namespace}%inside", read_queue_nums=4, write_queue_nums=4)
-    member = PushConsumer(
-        PushConsumerConfig(name_server=local_cluster.name_server, group=group, namespace=namespace)
-    )
-    member.subscribe("inside", lambda messages, context: None)
-    with member, caplog.at_level(logging.WARNING, "spark_connector.read.batch_reader"):
+    config = {"name_server": local_cluster.name_server, "group": group, "namespace": namespace}
+    with ExitStack() as stack:
+        member = joined(stack, "inside", **config)
         wait_until(lambda: len(owned(member, "inside")) == 8)
 
         tasks(topic="inside", namespace=namespace, group=group, asMember=member.client_id)
@@ -146,20 +141,12 @@ IPS = [f"127.0.0.{number}" for number in (11, 12, 13, 14)]
 @pytest.fixture(scope="module")
 def pinned(filled, local_cluster, admin):
     """A live group of four on four addresses, all of whose queues are pinned to the second."""
-    group = f"staging-{uuid4().hex[:8]}"
-    strategy = AllocateByPins(when_absent="nobody")
+    group, strategy = f"staging-{uuid4().hex[:8]}", AllocateByPins(when_absent="nobody")
+    config = {"name_server": local_cluster.name_server, "group": group}
     with ExitStack() as stack:
         admin.set_pins(group, Pins(1, ips=(IPS[1],)))
-        for ip in IPS:
-            config = PushConsumerConfig(
-                name_server=local_cluster.name_server, group=group, client_ip=ip, rebalance_interval=1.0
-            )
-            member = PushConsumer(config, strategy=strategy)
-            member.subscribe(filled, lambda messages, context: None)
-            stack.enter_context(member)
-            if ip == IPS[1]:
-                chosen = member
-        wait_until(lambda: len(admin.fetch_consumer_ids(group)) == 4 and len(owned(chosen, filled)) == 8)
+        four = [joined(stack, filled, strategy=strategy, client_ip=ip, **config) for ip in IPS]
+        wait_until(lambda: len(admin.fetch_consumer_ids(group)) == 4 and len(owned(four[1], filled)) == 8)
         yield group
     admin.clear_pins(group)
 
@@ -169,8 +156,7 @@ def test_as_the_member_that_is_pinned_all_is_read(filled, read, pinned):
 
 
 def test_as_a_member_that_is_not_pinned_nothing_is_read_and_that_is_said(filled, read_rows, pinned, caplog):
-    with caplog.at_level(logging.WARNING, "spark_connector.read.batch_reader"):
-        assert read_rows(topic=filled, group=pinned, asMember="127.0.0.11") == []
+    assert read_rows(topic=filled, group=pinned, asMember="127.0.0.11") == []
 
     assert "member='127.0.0.11@" in caplog.text
     assert f"left_unread='{filled}/broker-a/0" in caplog.text

@@ -7,11 +7,10 @@ import pytest
 
 from rmqtools import Message, aio
 from rmqtools.errors import ConfigError
-from spark_connector.options.option_table import parse_options
-from spark_connector.options.read_settings import read_options
 from spark_connector.read.lookup import Lookup
 from tests.spark.streams import error_of
 from tests.support.reading import await_readable
+from tests.support.spark_options import read_of
 
 
 @pytest.fixture
@@ -59,9 +58,9 @@ def test_a_pattern_that_matches_nothing_is_an_error(read, prefix):
 
 def test_a_pattern_for_everything_takes_no_topic_of_the_system(fill, local_cluster, prefix):
     fill(prefix)
-    options = {"nameServer": local_cluster.name_server, "topicPattern": ".*"}
+    options = read_of(nameServer=local_cluster.name_server, topic=None, topicPattern=".*")
 
-    topics = Lookup(read_options(parse_options(options))).topics()
+    topics = Lookup(options).topics()
 
     assert prefix in topics
     assert {"TBW102", "broker-a", "broker-b", "RMQ_SYS_TRANS_HALF_TOPIC"}.isdisjoint(topics)
@@ -104,7 +103,7 @@ def test_a_light_queue_is_refused_by_name(read):
 def test_a_static_topic_is_refused_by_name(local_cluster, fill, prefix, monkeypatch):
     """Its queues are logic queues of a broker that is none."""
     topic = fill(prefix)
-    lookup = Lookup(read_options(parse_options({"nameServer": local_cluster.name_server, "topic": topic})))
+    lookup = Lookup(read_of(nameServer=local_cluster.name_server, topic=topic))
     queues = lookup.queues()
     logic = [type(queue)(topic, "__syslo__global__", queue.queue_id) for queue in queues]
 

@@ -72,22 +72,6 @@ def test_a_copy_that_keeps_queues_is_refused_on_the_driver_if_its_topic_is_missi
         admin.fetch_publish_queues(missing)
 
 
-def test_a_copy_keeps_the_sharding_key(make_topic, write, read, copy):
-    source, target = make_topic(), make_topic()
-    rows = [(f"row-{number}", f"key-{number % 5}") for number in range(50)]
-    write(rows, "body string, shardingKey string", topic=source)
-
-    copy(source, to=target)
-
-    def keys(topic):
-        return Counter(
-            (bytes(row.body), row.properties.get("__SHARDINGKEY"), row.brokerName, row.queueId)
-            for row in read(topic=topic).collect()
-        )
-
-    assert keys(target) == keys(source)
-
-
 def test_a_copy_without_properties_keeps_the_columns(make_topic, write, read, save):
     source, target = make_topic(), make_topic()
     write([("a", "t", "k")], "body string, tags string, keys string", topic=source)

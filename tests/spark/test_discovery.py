@@ -1,14 +1,12 @@
 """How a session comes to know the format: by itself, or by register beside a broken package."""
 
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 import spark_connector
-from tests.support.patience import PROGRAM_PATIENCE
+from tests.support.spark_processes import ROOT, environment, run
 
 PROGRAM = """
 import sys
@@ -63,16 +61,8 @@ def test_register_works_beside_a_broken_neighbour(tmp_path, local_cluster, make_
     topic = make_topic()
     write([("a",), ("b",)], "body string", topic=topic)
     (tmp_path / "pyspark_zzz.py").write_text("raise ImportError('broken on purpose')")
-    path = f"{tmp_path}:{Path.cwd()}"
+    command = [sys.executable, "-c", PROGRAM, local_cluster.name_server, topic]
 
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, local_cluster.name_server, topic],
-        env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin", "PYSPARK_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        timeout=PROGRAM_PATIENCE,
-    )
+    printed = run(command, environment(PYTHONPATH=f"{tmp_path}:{ROOT}"), cwd=tmp_path)
 
-    assert done.stdout.splitlines() == ["not found: True", "registered: 2"], done.stderr
+    assert printed == ["not found: True", "registered: 2"]

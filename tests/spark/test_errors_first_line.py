@@ -60,16 +60,16 @@ def test_of_a_row_in_a_task(write, make_topic):
     assert 'File "' not in text.partition("row 1: body is null")[0]
 
 
-def test_of_a_stream(stream):
-    text = error_of(stream(topic="never-made").run)
-
-    assert "topic 'never-made' has no route" in top(text)
-
-
-def test_of_the_options_of_a_stream(stream):
-    text = error_of(stream(topic="T", maxTriggerDelay="5s").run)
-
-    assert "option 'maxTriggerDelay' needs option 'minOffsetsPerTrigger': set it too" in top(text)
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"topic": "never-made"}, "topic 'never-made' has no route"),
+        ({"topic": "T", "maxTriggerDelay": "5s"}, "needs option 'minOffsetsPerTrigger': set it too"),
+    ],
+    ids=["topic", "options"],
+)
+def test_of_a_stream(stream, options, says):
+    assert says in top(error_of(stream(**options).run))
 
 
 def test_of_a_stream_that_is_written(spark, local_cluster, tmp_path):

@@ -8,7 +8,6 @@ from pyspark.errors import PythonException
 
 import spark_connector
 from rmqtools import Admin, ClientConfig
-from tests.spark.streams import run_to_end
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE, PATIENT_WRITE
 
@@ -95,22 +94,16 @@ def test_a_job_that_fails_leaves_no_row(spark, make_topic, read_rows, options):
 
 
 def test_a_stream_whose_commit_failed_stores_the_rows_that_were_decided_first(
-    spark, make_topic, read_rows, options, tmp_path
+    make_topic, lines, write_stream, read_rows, options, tmp_path
 ):
     topic = make_topic()
-    (tmp_path / "lines").mkdir()
-    (tmp_path / "lines" / "0.txt").write_text("\n".join(map(str, range(100))))
-    given = options(topic, checkpointLocation=str(tmp_path / "checkpoint"), **PATIENT_WRITE)
-    frame = spark.readStream.text(str(tmp_path / "lines")).selectExpr("value body")
+    lines(*map(str, range(100)))
+    frame = lines.frame.selectExpr("value body")
 
-    def run():
-        writer = frame.writeStream.format("rocketmq").options(**given).trigger(availableNow=True)
-        return run_to_end(writer.start)
-
-    first = run()
+    first = write_stream(frame, **options(topic))
     for file in ("0", ".0.crc"):  # as if the driver was killed right after its commit
         (tmp_path / "checkpoint" / "commits" / file).unlink()
-    run()
+    write_stream(frame, **options(topic))
 
     assert Counter(int(bytes(row.body)) for row in read_rows(topic=topic)) == Counter(range(100))
     status = spark_connector.exactly_once_status(options(topic), query=first.id)

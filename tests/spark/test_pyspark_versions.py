@@ -1,8 +1,6 @@
 """The smoke set (tests/spark/spark_smoke.py) on every supported PySpark, in environments of their own."""
 
 import json
-import os
-import subprocess
 import sys
 
 import pytest
@@ -11,16 +9,10 @@ from rmqtools import Message
 from tests.spark.spark_smoke import FOUND
 from tests.support.pyspark_versions import ROOT, python_with
 from tests.support.reading import await_readable
+from tests.support.spark_processes import environment, run
 
 _SECONDS = 900
 _OLD = ("4.0", "4.1")  # without limits of a micro-batch
-
-
-def smoke(python, name_server, folder):
-    command = [python, "-m", "tests.spark.spark_smoke", name_server, str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.timeout(3 * _SECONDS)
@@ -28,9 +20,11 @@ def smoke(python, name_server, folder):
 @pytest.mark.parametrize("series", ["4.0", "4.1", "4.2", "4.3"])
 def test_batches_and_streams_are_exact_on_every_supported_version(series, local_cluster, tmp_path):
     python = sys.executable if series == "4.3" else python_with(series)
+    command = [python, "-m", "tests.spark.spark_smoke", local_cluster.name_server, str(tmp_path)]
 
-    found = smoke(python, local_cluster.name_server, tmp_path)
+    *_, printed = run(command, environment(PYSPARK_PYTHON=python), cwd=ROOT)
 
+    found = json.loads(printed)
     assert found.pop("version").startswith(series)
     limits = found.pop("limits")
     assert found == FOUND
@@ -62,19 +56,11 @@ def test_spark_3_5_reads_a_topic_by_the_recipe(local_cluster, make_topic, produc
         "print(pyspark.__version__, frame.count(), full.count(), frame.filter('tags is null').count(), "
         "frame.select('keys').distinct().count(), frame.filter('storeTimestamp > \"2020-01-01\"').count())"
     )
-    command = [python_with("3.5"), "-c", program, local_cluster.name_server, topic]
+    python = python_with("3.5")
+    command = [python, "-c", program, local_cluster.name_server, topic]
 
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env={**os.environ, "PYSPARK_PYTHON": python_with("3.5")},
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-        check=False,
-    )
+    *_, printed = run(command, environment(PYSPARK_PYTHON=python), cwd=ROOT)
 
-    assert done.returncode == 0, done.stderr[-4000:]
-    version, *counts = done.stdout.splitlines()[-1].split()
+    version, *counts = printed.split()
     assert version.startswith("3.5.")
     assert counts == ["501", "500", "1", "501", "501"]

@@ -19,20 +19,6 @@ def test_hard_rows_come_back_equal_with_large_types(make_topic, write, read):
     assert messages_of(read(topic=topic).collect()) == Counter(message(*row) for row in HARD_ROWS)
 
 
-def test_rows_of_one_task_keep_their_order_in_a_queue(make_topic, write, read):
-    topic = make_topic(queues=1, broker_names=["broker-a"])
-    numbers = [f"{row:06d}" for row in range(20_000)]
-
-    write(
-        [(b"x" * 400, {"seq": number}) for number in numbers],
-        "body binary, properties map<string,string>",
-        topic=topic,
-    )
-
-    rows = read(topic=topic).selectExpr("queueOffset", "properties['seq'] seq").collect()
-    assert [row.seq for row in sorted(rows)] == numbers
-
-
 def test_every_stored_offset_is_read_exactly_once(make_topic, write, read, admin):
     topic = make_topic()
     write([(b"%d" % row,) for row in range(5000)], "body binary", topic=topic)
@@ -58,15 +44,6 @@ def test_the_schema_is_the_documented_one_and_the_values_fill_it(make_topic, wri
     assert row.bornHost.startswith("127.0.0.1:")
     assert abs((row.storeTimestamp - row.bornTimestamp).total_seconds()) < 60
     assert (row.reconsumeTimes, row.flag) == (0, 0)
-
-
-def test_a_string_body_and_a_topic_column(make_topic, write, read):
-    first, second = make_topic(), make_topic()
-
-    write([(first, "grüß"), (second, "鍵"), (first, "зов")], "topic string, body string")
-
-    assert sorted(bytes(row.body).decode() for row in read(topic=first).collect()) == ["grüß", "зов"]
-    assert [bytes(row.body).decode() for row in read(topic=second).collect()] == ["鍵"]
 
 
 def test_a_namespace_keeps_topics_of_one_name_apart(make_topic, write, read, local_cluster):

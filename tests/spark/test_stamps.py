@@ -26,22 +26,20 @@ def save(save):
 
 
 @pytest.fixture
-def run(spark, tmp_path):
-    """``run(write, "row-0", "row-1")``: lines of a file, in a micro-batch; a second call is a restart."""
+def run(lines, tmp_path):
+    """``run(write)``: all lines, by ``foreachBatch``; a second call is a restart."""
 
-    def run(write, *lines):
-        (tmp_path / "lines").mkdir(exist_ok=True)
-        (tmp_path / "lines" / "a.txt").write_text("\n".join(lines))
-        stream = spark.readStream.text(str(tmp_path / "lines")).withColumnRenamed("value", "body")
-        writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
-        query = writer.foreachBatch(write).trigger(availableNow=True).start()
-        assert query.awaitTermination(PATIENCE)
+    def run(write):
+        stream = lines.frame.withColumnRenamed("value", "body").writeStream.foreachBatch(write)
+        stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        assert stream.trigger(availableNow=True).start().awaitTermination(PATIENCE)
 
     return run
 
 
-def test_a_write_in_foreach_batch_that_is_run_again_is_dropped_once(make_topic, save, read, run):
-    topic = make_topic()
+def test_a_write_in_foreach_batch_that_is_run_again_is_dropped_once(make_topic, lines, save, read, run):
+    topic, texts = make_topic(), [body for _, body in rows(300)]
+    lines(*texts)
     failures: list[object] = []
 
     def write(frame, number):
@@ -50,24 +48,24 @@ def test_a_write_in_foreach_batch_that_is_run_again_is_dropped_once(make_topic, 
             failures.append(number)
             raise RuntimeError("after the rows were sent")
 
-    lines = [body for _, body in rows(300)]
     with pytest.raises(StreamingQueryException, match="after the rows were sent"):
-        run(write, *lines)
-    run(write, *lines)
+        run(write)
+    run(write)
 
     stored = read(topic=topic)
     assert stored.count() == 600
-    assert bodies(drop_duplicates(stored)) == Counter(lines)
+    assert bodies(drop_duplicates(stored)) == Counter(texts)
 
 
-def test_two_writes_in_one_foreach_batch_with_an_id_each_both_stay(make_topic, save, read, run):
+def test_two_writes_in_one_foreach_batch_with_an_id_each_both_stay(make_topic, lines, save, read, run):
     topic = make_topic()
+    lines("same")
 
     def write(frame, number):
         for name in ("first", "second"):
             save(frame, topic=topic, stampId=name)
 
-    run(write, "same")
+    run(write)
 
     assert bodies(drop_duplicates(read(topic=topic))) == {"same": 2}
 

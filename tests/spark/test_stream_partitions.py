@@ -6,19 +6,15 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
 import spark_connector
-from spark_connector.options.option_table import parse_options
-from spark_connector.options.stream_settings import stream_options
 from spark_connector.read.stream_reader import RocketMQStreamReader
 from tests.spark.streams import await_true, counts, fill, next_offsets
+from tests.support.spark_options import stream_of
 
 
 @pytest.fixture
 def make_reader(local_cluster):
-    def make(**options: str) -> RocketMQStreamReader:
-        given = {"nameServer": local_cluster.name_server, "startingOffsets": "earliest", **options}
-        return RocketMQStreamReader(stream_options(parse_options(given)))
-
-    return make
+    server = {"nameServer": local_cluster.name_server, "startingOffsets": "earliest"}
+    return lambda **options: RocketMQStreamReader(stream_of(**server, **options))
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import logging
 from collections import Counter
-from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -11,42 +10,8 @@ from pyspark.sql.types import StructType
 
 from spark_connector import drop_duplicates
 from spark_connector.write.stamps import HASH, STAMP
-from tests.spark.streams import run_to_end
-from tests.support.patience import PATIENCE, PATIENT_WRITE
+from tests.support.patience import PATIENCE
 from tests.support.reading import await_stored
-
-
-@pytest.fixture
-def lines(spark, tmp_path):
-    """A streaming source: each call adds a file of lines, of which a micro-batch takes one."""
-    folder = tmp_path / "lines"
-    folder.mkdir()
-
-    def add(*texts: str) -> None:
-        number = len(list(folder.iterdir()))
-        (tmp_path / "new").write_text("\n".join(texts))
-        (tmp_path / "new").rename(folder / f"{number:03}.txt")
-
-    lines: Any = add
-    lines.frame = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder))
-    return lines
-
-
-@pytest.fixture
-def run(local_cluster, tmp_path):
-    """Write a stream to its end; the same checkpoint every time, so that a second call is a restart."""
-
-    def write(frame, *, mode: str = "append", **options):
-        writer = frame.writeStream.format("rocketmq").outputMode(mode)
-        settings = {
-            "nameServer": local_cluster.name_server,
-            "checkpointLocation": str(tmp_path / "checkpoint"),
-            **PATIENT_WRITE,
-            **options,
-        }
-        return run_to_end(writer.options(**settings).trigger(availableNow=True).start)
-
-    return write
 
 
 @pytest.fixture
@@ -64,36 +29,36 @@ def texts(frame) -> Counter[str]:
     return Counter(bytes(row.body).decode() for row in frame.collect())
 
 
-def test_every_micro_batch_is_appended(make_topic, lines, run, written):
+def test_every_micro_batch_is_appended(make_topic, lines, write_stream, written):
     topic = make_topic()
     for number in range(3):
         lines(*(f"{number}-{row}" for row in range(100)))
 
-    query = run(lines.frame.withColumnRenamed("value", "body"), topic=topic)
+    query = write_stream(lines.frame.withColumnRenamed("value", "body"), topic=topic)
 
     assert texts(written(topic, 300)) == Counter(f"{n}-{row}" for n in range(3) for row in range(100))
     assert len([progress for progress in query.recentProgress if progress.numInputRows]) == 3
 
 
-def test_a_restart_goes_on_where_it_stopped(make_topic, lines, run, written):
+def test_a_restart_goes_on_where_it_stopped(make_topic, lines, write_stream, written):
     topic = make_topic()
     frame = lines.frame.withColumnRenamed("value", "body")
     lines("a", "b")
-    run(frame, topic=topic)
+    write_stream(frame, topic=topic)
     lines("c")
 
-    run(frame, topic=topic)
+    write_stream(frame, topic=topic)
 
     assert texts(written(topic, 3)) == Counter("abc")
 
 
-def test_mode_complete_appends_the_whole_result(make_topic, lines, run, written):
+def test_mode_complete_appends_the_whole_result(make_topic, lines, write_stream, written):
     topic = make_topic()
     lines("a", "b")
     lines("a")
     counted = lines.frame.groupBy("value").count().selectExpr("concat(value, count) AS body")
 
-    run(counted, topic=topic, mode="complete")
+    write_stream(counted, topic=topic, mode="complete")
 
     assert texts(written(topic, 4)) == Counter(["a1", "b1", "a2", "b1"])
 
@@ -109,7 +74,7 @@ def batches_of_fifty(spark):
 
 @pytest.mark.parametrize("deterministic", [True, False], ids=["deterministic", "not-deterministic"])
 def test_a_batch_written_again_has_duplicates_and_by_stamps_they_go(
-    make_topic, lines, run, written, tmp_path, batches_of_fifty, deterministic
+    make_topic, lines, write_stream, written, tmp_path, batches_of_fifty, deterministic
 ):
     topic, flag, rows = make_topic(), tmp_path / "flag", [f"row-{number}" for number in range(200)]
     lines(*rows)
@@ -124,10 +89,10 @@ def test_a_batch_written_again_has_duplicates_and_by_stamps_they_go(
 
     frame = lines.frame.coalesce(1).select(to("value").alias("topic"), body("value").alias("body"))
     with pytest.raises(StreamingQueryException, match="row 100: topic is null"):
-        run(frame, stamp="true")
+        write_stream(frame, stamp="true")
     flag.touch()
 
-    run(frame, stamp="true")
+    write_stream(frame, stamp="true")
 
     stored = written(topic, 300)
     kept = texts(drop_duplicates(stored))
@@ -136,12 +101,14 @@ def test_a_batch_written_again_has_duplicates_and_by_stamps_they_go(
     assert sum(kept.values()) == (200 if deterministic else 300)
 
 
-def test_stamps_say_query_batch_partition_and_row(make_topic, lines, run, written):
+def test_stamps_say_query_batch_partition_and_row(make_topic, lines, write_stream, written):
     topic = make_topic()
     lines("a", "b")
     lines("b")
 
-    query = run(lines.frame.coalesce(1).withColumnRenamed("value", "body"), topic=topic, stamp="true")
+    query = write_stream(
+        lines.frame.coalesce(1).withColumnRenamed("value", "body"), topic=topic, stamp="true"
+    )
 
     rows = {
         (row.properties[STAMP], bytes(row.body), row.properties[HASH]) for row in written(topic, 3).collect()
@@ -179,12 +146,11 @@ def test_a_stream_of_what_was_stored_drops_duplicates_with_bounded_state(
 
 def test_commit_and_abort_log_the_batch(caplog):
     from rmqtools.arrow import SendReport
-    from spark_connector.options.option_table import parse_options
-    from spark_connector.options.write_settings import write_options
     from spark_connector.write.stream_writer import RocketMQStreamWriter
     from spark_connector.write.write_task import TaskReport
+    from tests.support.spark_options import write_of
 
-    writer = RocketMQStreamWriter(write_options(parse_options({"nameServer": "127.0.0.1:9"})), StructType([]))
+    writer = RocketMQStreamWriter(write_of(), StructType([]))
     with caplog.at_level(logging.INFO, "spark_connector.write.stream_writer"):
         writer.commit([TaskReport(SendReport(acked=3, by_broker={"a": 3}))], 7)
         writer.abort([TaskReport(SendReport(acked=1)), None], 8)

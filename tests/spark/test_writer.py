@@ -6,21 +6,15 @@ import pyarrow as pa
 import pytest
 
 from rmqtools.arrow import SendReport
-from spark_connector.options.option_table import parse_options
-from spark_connector.options.write_settings import write_options
 from spark_connector.write import writer
 from spark_connector.write.write_task import TaskReport
 from spark_connector.write.writer import RocketMQBatchWriter
+from tests.support.spark_options import write_of
 
 
 @pytest.fixture
 def make_writer(local_cluster):
-    def make(**options: str) -> RocketMQBatchWriter:
-        return RocketMQBatchWriter(
-            write_options(parse_options({"nameServer": local_cluster.name_server, **options}))
-        )
-
-    return make
+    return lambda topic: RocketMQBatchWriter(write_of(nameServer=local_cluster.name_server, topic=topic))
 
 
 def bodies(*values: bytes) -> pa.RecordBatch:
@@ -42,8 +36,7 @@ def test_a_queue_that_does_not_get_there_is_told_and_not_raised(
     queue = admin.fetch_subscribe_queues(make_topic())[0]
     monkeypatch.setattr(writer, "_READABLE_TIMEOUT", 0.2)
 
-    with caplog.at_level(logging.WARNING, "spark_connector.write.writer"):
-        make_writer(topic=queue.topic).commit([TaskReport(SendReport(acked=1, end_offsets={queue: 1}))])
+    make_writer(topic=queue.topic).commit([TaskReport(SendReport(acked=1, end_offsets={queue: 1}))])
 
     assert f"{queue} shows offsets up to 0 after 0.2 s, not up to 1" in caplog.text
 
