@@ -51,7 +51,7 @@ async def idle(rounds: int = 20) -> None:
 
 @dataclass
 class Scene:
-    """``held`` is the consumer's one queue; the properties are the parts that tests work with."""
+    """``held`` is the consumer's one queue; the other attributes are the parts that tests work with."""
 
     consumer: PushConsumer
     broker: ScriptedPeer
@@ -59,41 +59,16 @@ class Scene:
     clock: ManualClock
     heard: list[list[int]] = field(default_factory=list)
 
-    @property
-    def member(self) -> Any:
-        return self.consumer._member
-
-    @property
-    def client(self) -> Any:
-        return self.consumer._client
-
-    @property
-    def consumption(self) -> Any:
-        return self.consumer._consumption
-
-    @property
-    def puller(self) -> Any:
-        return self.consumer._puller
-
-    @property
-    def popper(self) -> Any:
-        return self.consumer._popper
-
-    @property
-    def pop_consumption(self) -> Any:
-        return self.consumer._pop_consumption
-
-    @property
-    def fetching(self) -> Any:
-        return self.consumer._fetching
-
-    @property
-    def listeners(self) -> Any:
-        return self.consumer._listeners
-
-    @property
-    def ownership(self) -> Any:
-        return self.consumer._ownership
+    def __post_init__(self) -> None:
+        self.member: Any = self.consumer._member
+        self.client: Any = self.consumer._client
+        self.consumption: Any = self.consumer._consumption
+        self.puller: Any = self.consumer._puller
+        self.popper: Any = self.consumer._popper
+        self.pop_consumption: Any = self.consumer._pop_consumption
+        self.fetching: Any = self.consumer._fetching
+        self.listeners: Any = self.consumer._listeners
+        self.ownership: Any = self.consumer._ownership
 
     @property
     def committed(self) -> int | None:
@@ -130,7 +105,7 @@ async def pushing(
         config = PushConsumerConfig(name_server=broker.addr, group="g", **settings)
         consumer = PushConsumer._with_clock(config, clock)
         consumer._client.routes.tables.broker_addrs["broker-a"] = {0: broker.addr}
-        held = ProcessQueue(QUEUE, clock, 0)
+        held = ProcessQueue(QUEUE, clock, 0, consumer._member.held.cached)
         scene = Scene(consumer, broker, held, clock)
         held.lock(True)
         scene.member.held.pulled[QUEUE] = held

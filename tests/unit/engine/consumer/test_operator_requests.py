@@ -20,12 +20,10 @@ from rmqtools.protocol.wire.bodies import (
     parse_consumer_status,
     parse_running_info,
 )
-from rmqtools.protocol.wire.command import RemotingCommand, encode_command, response
-from tests.support.scripted_peer import Script
+from rmqtools.protocol.wire.command import RemotingCommand, encode_command
 from tests.unit.engine.consumer.push_scene import (
     QUEUE,
     Scene,
-    agrees,
     idle,
     pushing,
     stored,
@@ -248,33 +246,4 @@ async def test_in_order_nothing_begins_after_a_reset_before_the_listener_has_end
         assert (before, heard) == ([50], [50, 7])
         assert fresh.is_locked
         assert scene.committed == 8
-        fresh.drop()
-
-
-def moved(next_offset: int) -> Script:
-    """A broker that answers the first pull so, and holds the others."""
-    fields = {"nextBeginOffset": str(next_offset), "minOffset": "0", "maxOffset": "100"}
-    left = [response(ResponseCode.PULL_OFFSET_MOVED, 0, ext_fields=fields | {"suggestWhichBrokerId": "0"})]
-
-    def answer(request: RemotingCommand) -> RemotingCommand | None:
-        if request.code != RequestCode.PULL_MESSAGE:
-            return agrees(request)
-        return left.pop() if left else None
-
-    return answer
-
-
-async def test_a_broker_that_has_reset_an_offset_itself_is_followed_at_once_whatever_is_in_work():
-    gate = asyncio.Event()
-    async with pushing(waits_for(gate), answer=moved(7)) as scene:
-        scene.arrive(stored(50), stored(51))
-        scene.held.next_offset = 52
-        scene.puller.start(scene.held)
-        await until(lambda: scene.held.is_dropped)
-        fresh = scene.member.held.pulled[QUEUE]
-        gate.set()
-        await idle()
-
-        assert fresh.next_offset == 7
-        assert scene.committed == 7
         fresh.drop()

@@ -61,34 +61,20 @@ async def test_an_offset_that_is_not_stored_any_more_is_mended():
         assert await polled(consumer, 4) == [96, 97, 98, 99]
 
 
-async def test_tags_that_only_hash_alike_are_passed_over():
-    brokers = BrokerSet(40, tags="BB")
-    async with brokers.serving():
-        consumer = aio.PullConsumer(config(brokers))
-        consumer.subscribe(TOPIC, tags="Aa")
-        async with consumer:
-            await until(lambda: brokers.pulls()[-1:] == [40])
-            assert await consumer.poll(0) == []
-            assert await consumer.position(Q0) == 40
-
-
-async def test_more_than_the_threshold_is_not_fetched_before_something_is_polled():
+@pytest.mark.parametrize(
+    "limit",
+    [{"pull_threshold_for_queue": 50}, {"pull_threshold_bytes_for_queue": 105}],
+    ids=["messages", "bytes"],
+)
+async def test_more_than_the_threshold_is_not_fetched_before_something_is_polled(limit):
     brokers = BrokerSet(1000)
-    async with reading(brokers, pull_threshold_for_queue=50, pull_batch_size=10) as consumer:
+    async with reading(brokers, pull_batch_size=10, **limit) as consumer:
         await until(lambda: brokers.pulls() == [0, 10, 20, 30, 40, 50])
         await consumer.poll(0, 1)
         await asyncio.sleep(0)
         assert len(brokers.pulls()) == 6
         await consumer.poll(0, 9)
         await until(lambda: len(brokers.pulls()) == 7)
-
-
-async def test_bytes_over_the_threshold_stop_the_fetching():
-    brokers = BrokerSet(1000)
-    async with reading(brokers, pull_threshold_bytes_for_queue=15, pull_batch_size=10) as consumer:
-        await until(lambda: brokers.pulls() == [0, 10])
-        await polled(consumer, 20)
-        await until(lambda: brokers.pulls()[2:3] == [20])
 
 
 @pytest.mark.parametrize(

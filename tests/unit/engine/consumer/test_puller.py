@@ -2,14 +2,12 @@ import asyncio
 
 import pytest
 
-from rmqtools import ConsumeFromWhere, MessageExt, PushConsumerConfig, aio
 from rmqtools.engine.connection import background
 from rmqtools.engine.group.pop_process_queue import PopProcessQueue
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import response
-from rmqtools.testing import FakeCluster
 from tests.support.scripted_peer import ScriptedPeer
 from tests.unit.engine.consumer.pull_script import PULL, answered, asked_offsets, found, pulls, script
 from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, stored, until, waits_for
@@ -176,16 +174,6 @@ async def test_a_queue_is_fetched_on_after_an_error_in_the_handling_of_another(
     assert "background_loop_failed" in caplog.text
 
 
-async def test_a_body_that_cannot_be_read_stops_no_queue_for_good(caplog):
-    torn = answered(ResponseCode.SUCCESS, 2, body=b"\0\0\0\5torn")
-    async with pushing(answer=script(torn, found(0)), delay_after_error=0.001) as scene:
-        await pulls(scene, 1)
-        await until(lambda: scene.is_resting)
-        scene.clock.advance(1)
-        await until(lambda: scene.heard == [[0]])
-    assert "pull_failed" in caplog.text
-
-
 async def test_an_error_nobody_foresaw_stops_no_queue_for_good(monkeypatch, caplog):
     async with pushing(answer=script(found(0), found(0)), delay_after_error=0.001) as scene:
         fetched, scene.fetching.fetched = scene.fetching.fetched, None
@@ -252,32 +240,16 @@ async def test_while_listeners_are_slow_no_more_is_held_than_the_limit_and_one_p
         await pulls(scene, 11)
 
 
-async def test_all_queues_together_hold_no_more_bytes_than_the_limit_and_a_message_each():
-    mib, go_on, heard = 1024 * 1024, asyncio.Event(), list[MessageExt]()
-
-    async def listen(messages, context):
-        await go_on.wait()
-        heard.extend(messages)
-
-    async with FakeCluster(brokers=("broker-a",)) as cluster:
-        cluster.create_topic("T", queues=2)
-        for number in range(2):
-            cluster.store("T", *[bytes(mib // 2)] * 8, queue=MessageQueue("T", "broker-a", number))
-        consumer = aio.PushConsumer(
-            PushConsumerConfig(
-                name_server=cluster.name_server,
-                group="g",
-                consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-                pull_batch_size=1,
-                pull_threshold_bytes_for_topic=mib,
-            )
-        )
-        consumer.subscribe("T", listen)
-        async with consumer:
-            await asyncio.sleep(5)
-            assert 3 <= sum(one.ext_fields["topic"] == "T" for one in cluster.requests(code=PULL)) <= 4
-            go_on.set()
-            await until(lambda: len(heard) == 16)
+async def test_a_member_holds_no_more_bytes_than_the_limit_of_all_its_queues_and_one_answer():
+    ended = asyncio.Event()
+    answers = script(found(0, 1, 2), found(3))
+    async with pushing(waits_for(ended), answer=answers, pull_threshold_bytes_for_topic=2) as scene:
+        await pulls(scene, 1)
+        await until(lambda: scene.held.count == 3)
+        await idle()
+        assert len(scene.asked(PULL)) == 1
+        ended.set()
+        await pulls(scene, 2)
 
 
 @of_both_kinds

@@ -7,7 +7,7 @@ import pytest
 from rmqtools.model.queue import MessageQueue
 from tests.unit.engine.consumer.pull_scene import BrokerSet, polled, reading
 from tests.unit.engine.consumer.pull_script import PULL, asked_offsets, found, pulls, script
-from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, until, waits_for
+from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, until
 from tests.unit.engine.consumer.test_pop import found as popped
 from tests.unit.engine.consumer.test_pop import popping, pops, scripted
 
@@ -100,16 +100,3 @@ async def test_a_pull_consumer_keeps_to_the_limit():
         began = now()
         assert await polled(consumer, 30) == list(range(30))
         assert now() - began >= 25 / 500
-
-
-async def test_listeners_get_what_was_fetched_while_the_next_fetch_waits():
-    gate = asyncio.Event()
-
-    async with pushing(
-        waits_for(gate), answer=script(found(0, 1), found(2)), max_messages_per_second=1
-    ) as scene:
-        await pulls(scene, 1)
-        await until(lambda: scene.held.count == 2)
-        gate.set()
-        await until(lambda: scene.committed == 2)
-        assert asked_offsets(scene) == [0]
