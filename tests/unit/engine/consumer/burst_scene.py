@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from rmqtools import ConsumeFromWhere, MessageQueue, PushConsumer, PushConsumerConfig
+from rmqtools import MessageQueue, PushConsumer
 from rmqtools.engine.consumer import listeners
 from rmqtools.engine.consumer.burst_sources import Source
 from rmqtools.model.codes import RequestCode
 from rmqtools.testing import FakeCluster
 from tests.support.bursts import note_sources
 from tests.support.patience import PATIENCE
+from tests.unit.engine.consumer.pull_scene import push_config
 
 Place = tuple[int, int]  # queue id, offset
 
@@ -70,14 +71,8 @@ def member(
     cluster: FakeCluster, listener: Callable[..., Any], *, tags: str = "*", **settings: Any
 ) -> PushConsumer:
     """A member of group G that begins with the first message; its loop fetches little before a burst."""
-    given = {"pull_threshold_for_queue": 32, "delay_after_error": 0.05} | settings
-    config = PushConsumerConfig(
-        name_server=cluster.name_server,
-        group="G",
-        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        **given,
-    )
-    consumer = PushConsumer(config)
+    given: dict[str, Any] = {"group": "G", "pull_threshold_for_queue": 32, "delay_after_error": 0.05}
+    consumer = PushConsumer(push_config(cluster, **(given | settings)))
     consumer.subscribe("T", listener, tags=tags)
     return consumer
 

@@ -1,11 +1,11 @@
-"""Pull consumers on a fake broker set whose queues are filled."""
+"""Pull consumers on a fake broker set whose queues are filled; settings of consumers that read from 0."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, Self
 
 from rmqtools import aio
-from rmqtools.config.consumer import PullConsumerConfig
+from rmqtools.config.consumer import PullConsumerConfig, PushConsumerConfig
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import ConsumeFromWhere
 from rmqtools.model.names import with_namespace
@@ -107,7 +107,7 @@ class BrokerSet:
         return response(ResponseCode.SYSTEM_ERROR, 0, remark="scripted") if refused else Reaction.PASS
 
 
-def config(brokers: BrokerSet, **settings: Any) -> PullConsumerConfig:
+def config(brokers: BrokerSet | FakeCluster, **settings: Any) -> PullConsumerConfig:
     given: dict[str, Any] = {
         "name_server": brokers.name_server,
         "group": "g",
@@ -118,6 +118,13 @@ def config(brokers: BrokerSet, **settings: Any) -> PullConsumerConfig:
         "poll_timeout": 5.0,
     }
     return PullConsumerConfig(**(given | settings))
+
+
+def push_config(brokers: BrokerSet | FakeCluster, **settings: Any) -> PushConsumerConfig:
+    """Settings of a member of group g that begins with the first message."""
+    first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    given: dict[str, Any] = {"name_server": brokers.name_server, "group": "g", "consume_from": first}
+    return PushConsumerConfig(**(given | settings))
 
 
 @contextlib.asynccontextmanager

@@ -29,12 +29,12 @@ def found(*offsets: int, tags: str | None = None, **settings: Any) -> RemotingCo
     return answered(ResponseCode.SUCCESS, offsets[-1] + 1, body=body, **settings)
 
 
-def script(*answers: RemotingCommand | Pull | None) -> Pull:
-    """Pulls are answered one after the other, then by silence; everything else by success."""
+def script(*answers: RemotingCommand | Pull | None, code: RequestCode = PULL) -> Pull:
+    """Pulls (or ``code``) are answered one after the other, then by silence; everything else by success."""
     left = list(answers)
 
     def answer(request: RemotingCommand) -> RemotingCommand | None:
-        if request.code != PULL:
+        if request.code != code:
             return response(ResponseCode.SUCCESS, 0)
         following = left.pop(0) if left else None
         return following(request) if callable(following) else following

@@ -84,6 +84,12 @@ class Scene:
         if (answer := self.held.put(messages)) is not None:
             self.fetching.fetched(self.held, answer)
 
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass, and everything run that waited for it."""
+        self.clock.advance(seconds)
+        self.member.held.wake()
+        await idle()
+
     def hold(self, queue: MessageQueue, next_offset: int = 0) -> ProcessQueue:
         """Hold another queue, its lock too; the test drops it."""
         held = self.member.held.pulled[queue] = ProcessQueue(queue, self.clock, next_offset)

@@ -77,19 +77,6 @@ def test_a_pull_that_fails_in_a_burst_costs_no_message(cluster, sources, answer,
     assert committed(cluster) == [EACH, EACH]
 
 
-def test_a_broker_that_ends_in_a_burst_and_comes_back_costs_no_message(cluster, sources):
-    def end() -> None:
-        cluster.stop("broker-a")
-        cluster.restart("broker-a")
-
-    listener = Listener({MIDDLE: end})
-    with member(cluster, listener, pull_timeout=0.3, long_poll_timeout=0.2):
-        assert listener.wait()
-
-    assert sources
-    assert set(listener.heard) == set(ALL)
-
-
 def test_a_commit_in_the_middle_of_a_turn_has_what_the_thread_has_consumed(cluster, sources, monkeypatch):
     """Its pulls carry as much, and a commit of less would set the group back."""
     monkeypatch.setattr(burst, "_TURN", PATIENCE)

@@ -13,11 +13,7 @@ from rmqtools.engine.consumer import burst
 from rmqtools.engine.consumer.acknowledge import Acknowledger
 from rmqtools.engine.consumer.burst_sources import Source
 from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.model.group import (
-    MessageQueueAssignment,
-    QueryAssignmentRequestBody,
-    QueryAssignmentResponseBody,
-)
+from rmqtools.model.group import QueryAssignmentRequestBody
 from rmqtools.protocol.messages.batch_ack import parse_batch_ack_body
 from rmqtools.protocol.wire.bodies import format_body, parse_body
 from rmqtools.protocol.wire.command import RemotingCommand, response
@@ -38,6 +34,7 @@ from tests.unit.engine.consumer.burst_scene import (
     heard_of_a_slow_broker,
     noted_bursts,
 )
+from tests.unit.engine.group.test_pop_assignment import share
 
 member = partial(burst_scene.member, client_rebalance=False)
 
@@ -45,14 +42,13 @@ member = partial(burst_scene.member, client_rebalance=False)
 def let_pop(cluster: FakeCluster, *brokers: str) -> None:
     """Give all queues of the topic on these brokers to whoever asks, and none of the retry topic."""
     queues = [MessageQueue("T", name, -1) for name in brokers]
-    mine = tuple(MessageQueueAssignment(message_queue=queue, mode="POP") for queue in queues)
 
-    def share(asked: RemotingCommand) -> RemotingCommand:
+    def answer(asked: RemotingCommand) -> RemotingCommand:
         topic = parse_body(QueryAssignmentRequestBody, asked.body).topic
-        of_topic = QueryAssignmentResponseBody(message_queue_assignments=mine if topic == "T" else ())
-        return response(ResponseCode.SUCCESS, 0, body=format_body(of_topic))
+        mine = share("POP", *queues) if topic == "T" else share("POP")
+        return response(ResponseCode.SUCCESS, 0, body=format_body(mine))
 
-    cluster.fault(code=RequestCode.QUERY_ASSIGNMENT, times=None, answer=share)
+    cluster.fault(code=RequestCode.QUERY_ASSIGNMENT, times=None, answer=answer)
 
 
 @pytest.fixture

@@ -238,16 +238,6 @@ async def test_no_more_listeners_run_at_once_than_there_may_be():
     assert max(most) == 3
 
 
-async def test_a_thread_takes_all_that_waits_in_order_and_is_asked_once():
-    heard = Heard()
-
-    async with blocking(heard) as (scene, pool):
-        scene.arrive(*map(stored, range(500)))
-        await until(lambda: scene.committed == 500)
-        assert (pool.count, scene.held.count, scene.held.cached_bytes) == (1, 0, 0)
-    assert heard.offsets == list(range(500))
-
-
 async def test_slow_listeners_run_at_once_on_as_many_threads_as_there_may_be():
     together = threading.Barrier(20)
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.consume import ConsumeOrderlyStatus
 from rmqtools.model.queue import MessageQueue
@@ -49,13 +48,6 @@ def begin(scene: Scene, *offsets: int) -> None:
 async def consume(scene: Scene, *offsets: int) -> None:
     """Consume what does not wait."""
     begin(scene, *offsets)
-    await idle()
-
-
-async def pass_suspension(scene: Scene) -> None:
-    """Let the shortest suspension be over."""
-    scene.clock.advance(0.02)
-    scene.held.wake()
     await idle()
 
 
@@ -130,9 +122,7 @@ async def test_a_queue_waits_as_long_as_the_listener_or_the_configuration_says()
     async with pushing(listen, orderly=True, suspend_current_queue_time=2.0) as scene:
         await consume(scene, 0)
         for seconds, count in [(3.9, 1), (0.2, 2), (1.9, 2), (0.2, 3)]:
-            scene.clock.advance(seconds)
-            scene.held.wake()
-            await idle()
+            await scene.pass_time(seconds)
             assert len(calls) == count
 
 
@@ -144,7 +134,7 @@ async def test_what_was_tried_too_often_becomes_a_dead_letter_once_and_the_rest_
         scene.arrive(stored(0, times=1), stored(1))
         scene.consumption.work_on(scene.held)
         await until(lambda: len(scene.asked(SEND_BACK)) == 1 and not scene.held.taken)
-        await pass_suspension(scene)
+        await scene.pass_time(0.02)
         await until(lambda: scene.committed == 2)
         assert [(one["offset"], one["delayLevel"]) for one in scene.asked(SEND_BACK)] == [
             ("0", "-1"),
@@ -160,7 +150,7 @@ async def test_a_dead_letter_that_no_broker_takes_is_tried_again_and_keeps_its_p
         await consume(scene, 0, 1)
         await until(lambda: scene.asked(SEND_BACK) and not scene.held.taken)
         assert scene.committed is None
-        await pass_suspension(scene)
+        await scene.pass_time(0.02)
         await until(lambda: scene.committed == 2)
     assert listener.heard == [[(0, 0)], [(0, 1)], [(1, 0)]]
 
@@ -215,8 +205,7 @@ async def test_messages_of_a_retry_topic_are_handed_out_one_by_one_each_to_the_l
 
     async with pushing(first, orderly=True, consume_message_batch_max_size=8) as scene:
         scene.consumer.subscribe("U", second)
-        retry = ProcessQueue(scene.held.queue.__class__("%RETRY%g", "broker-a", 0), scene.clock, 0)
-        retry.lock(True)
+        retry = scene.hold(MessageQueue("%RETRY%g", "broker-a", 0))
         for offset, topic in enumerate("TUT"):
             retry.put([stored(offset, topic="%RETRY%g", RETRY_TOPIC=topic)])
         scene.consumption.work_on(retry)
@@ -235,21 +224,9 @@ async def test_a_context_that_cannot_be_understood_stops_no_queue(caplog):
 
     async with pushing(listen, orderly=True) as scene:
         await consume(scene, 0)
-        scene.clock.advance(1.1)
-        scene.held.wake()
+        await scene.pass_time(1.1)
         await until(lambda: scene.committed == 1)
     assert "consume_failed" in caplog.text
-
-
-async def test_a_thread_takes_many_messages_in_order_and_each_is_committed():
-    heard = Heard()
-
-    async with blocking(heard, orderly=True) as (scene, pool):
-        begin(scene, *range(500))
-        await until(lambda: scene.committed == 500)
-        assert (scene.held.count, scene.held.cached_bytes) == (0, 0)
-        assert pool.count <= 2
-    assert heard.offsets == list(range(500))
 
 
 async def test_queues_with_slow_listeners_share_a_thread_call_by_call():
@@ -261,8 +238,7 @@ async def test_queues_with_slow_listeners_share_a_thread_call_by_call():
         heard.append((context.message_queue.queue_id, messages[0].queue_offset))
 
     async with blocking(listen, orderly=True) as (scene, _):
-        other = ProcessQueue(MessageQueue("T", "broker-a", 1), scene.clock, 0)
-        other.lock(True)
+        other = scene.hold(MessageQueue("T", "broker-a", 1))
         for held in (scene.held, other):
             held.put([*map(stored, range(3))])
             scene.consumption.work_on(held)
@@ -270,18 +246,6 @@ async def test_queues_with_slow_listeners_share_a_thread_call_by_call():
         await until(lambda: not scene.held.count and not other.count)
         other.drop()
     assert heard == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]
-
-
-async def test_calls_with_several_messages_stay_together():
-    heard = []
-
-    def listen(messages, context):
-        heard.append([message.queue_offset for message in messages])
-
-    async with blocking(listen, orderly=True, consume_message_batch_max_size=3) as (scene, _):
-        begin(scene, *range(8))
-        await until(lambda: scene.committed == 8)
-    assert heard == [[0, 1, 2], [3, 4, 5], [6, 7]]
 
 
 async def test_a_call_that_may_not_begin_any_more_leaves_its_message_in_the_queue():

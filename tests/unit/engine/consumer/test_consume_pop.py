@@ -20,20 +20,21 @@ from tests.unit.engine.consumer.blocking_scene import PATIENCE, Heard, in_both_w
 from tests.unit.engine.consumer.push_scene import QUEUE, Scene, agrees, pushing, stored
 
 INVISIBLE = 60.0
+INFO = PopExtraInfo(
+    start_offset=0,
+    pop_time=1_700_000_000_000,
+    invisible_time=60_000,
+    revive_qid=3,
+    topic_type="0",
+    broker_name="broker-a",
+    queue_id=0,
+    queue_offset=4,
+)
 
 
 def popped(offset: int, *, times: int = 0, type_: str = "0", age: float = 0.0) -> MessageExt:
-    info = PopExtraInfo(
-        start_offset=0,
-        pop_time=1_700_000_000_000,
-        invisible_time=round(INVISIBLE * 1000),
-        revive_qid=3,
-        topic_type=type_,
-        broker_name="broker-a",
-        queue_id=0,
-        queue_offset=offset,
-    )
-    born = 1_700_000_000_000 - round(age * 1000)
+    info = replace(INFO, topic_type=type_, queue_offset=offset)
+    born = INFO.pop_time - round(age * 1000)
     properties = {PROPERTY_POP_CK: format_extra_info(info)}
     return replace(stored(offset, times=times), properties=properties, born_timestamp_ms=born)
 

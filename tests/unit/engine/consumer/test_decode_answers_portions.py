@@ -11,9 +11,10 @@ from rmqtools.model.result import PullResult, PullStatus
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
 from rmqtools.policy.subscription import build_subscription
 from rmqtools.protocol.messages.found import PORTION_BYTES
-from rmqtools.protocol.wire.command import RemotingCommand, response
+from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing.fake.messages import encode_with_body
 from tests.unit.engine.consumer.push_scene import QUEUE, stored
+from tests.unit.engine.consumer.test_decode_answers_popped import popped
 
 ALL = build_subscription("T", "*")
 
@@ -29,15 +30,7 @@ def pull_of(body: bytes, count: int) -> PullResult:
 
 
 def pop_of(body: bytes, count: int) -> RemotingCommand:
-    fields = {
-        "popTime": "1",
-        "invisibleTime": "60000",
-        "reviveQid": "3",
-        "restNum": "0",
-        "startOffsetInfo": "0 0 0",
-        "msgOffsetInfo": f"0 0 {','.join(map(str, range(count)))}",
-    }
-    return response(0, 0, ext_fields=fields, body=body)
+    return popped(body, offsets=",".join(map(str, range(count))))
 
 
 def test_a_pull_goes_on_in_its_answer_where_the_portion_before_has_ended():

@@ -5,9 +5,10 @@ import threading
 
 import pytest
 
-from rmqtools import MessageQueue, PullConsumer, PullConsumerConfig, PushConsumer, PushConsumerConfig
+from rmqtools import MessageQueue, PullConsumer, PushConsumer
 from tests.support.cluster_scene import wait_until
 from tests.support.forked import in_child
+from tests.unit.engine.consumer.pull_scene import config, push_config
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 COUNT = 6
@@ -22,14 +23,7 @@ def cluster(fake_rocketmq):
 
 
 def pushing(cluster, listener, *, orderly):
-    config = PushConsumerConfig(
-        name_server=cluster.name_server,
-        group="g",
-        orderly=orderly,
-        consume_threads=1,
-        consume_from="CONSUME_FROM_FIRST_OFFSET",
-    )
-    consumer = PushConsumer(config)
+    consumer = PushConsumer(push_config(cluster, orderly=orderly, consume_threads=1))
     consumer.subscribe("T", listener)
     return consumer
 
@@ -67,17 +61,13 @@ def test_a_killed_push_consumer_leaves_what_it_had_not_committed_to_the_next(clu
 def test_a_killed_pull_consumer_gets_its_last_poll_again_or_all_since_its_last_commit(
     cluster, auto_commit, committed
 ):
-    config = PullConsumerConfig(
-        name_server=cluster.name_server,
-        group="g",
-        auto_commit=auto_commit,
-        auto_commit_interval=1e-6,
-        consume_from="CONSUME_FROM_FIRST_OFFSET",
-    )
+    def member() -> PullConsumer:
+        consumer = PullConsumer(config(cluster, auto_commit=auto_commit, auto_commit_interval=1e-6))
+        consumer.subscribe("T")
+        return consumer
 
     def killed() -> str:
-        consumer = PullConsumer(config)
-        consumer.subscribe("T")
+        consumer = member()
         consumer.start()
         consumer.poll(10, 2)
         consumer.poll(10, 2)
@@ -89,7 +79,5 @@ def test_a_killed_pull_consumer_gets_its_last_poll_again_or_all_since_its_last_c
     wait_until(lambda: cluster.members("g") == [])
 
     assert cluster.committed("g", QUEUE) == committed
-    again = PullConsumer(config)
-    again.subscribe("T")
-    with again:
+    with member() as again:
         assert again.poll(10, 1)[0].queue_offset == (committed or 0)

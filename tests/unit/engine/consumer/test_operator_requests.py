@@ -149,14 +149,9 @@ async def answers_later(messages, context) -> ConsumeConcurrentlyStatus:
     return ConsumeConcurrentlyStatus.RECONSUME_LATER
 
 
-async def succeeds(messages, context) -> ConsumeConcurrentlyStatus:
-    return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-
-
 @pytest.mark.parametrize(
     ("listener", "message", "result", "remark"),
     [
-        pytest.param(succeeds, stored(8), "CR_SUCCESS", "", id="success"),
         pytest.param(answers_later, stored(8), "CR_LATER", "", id="later"),
         pytest.param(fails, stored(8), "CR_THROW_EXCEPTION", "ValueError: no such customer", id="error"),
         pytest.param(

@@ -1,9 +1,9 @@
 """Asking a broker for messages by pops."""
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -15,6 +15,7 @@ from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.messages.batch_ack import parse_batch_ack_body
 from rmqtools.protocol.messages.stored import encode_message
 from rmqtools.protocol.wire.command import RemotingCommand, response
+from tests.unit.engine.consumer.pull_script import script
 from tests.unit.engine.consumer.push_scene import (
     QUEUE,
     Scene,
@@ -25,8 +26,6 @@ from tests.unit.engine.consumer.push_scene import (
     until,
     waits_for,
 )
-
-Answers = deque[RemotingCommand]
 
 
 def found(*offsets: int, tags: str | None = None, times: int = 0) -> RemotingCommand:
@@ -43,16 +42,7 @@ def found(*offsets: int, tags: str | None = None, times: int = 0) -> RemotingCom
     return response(ResponseCode.SUCCESS, 0, ext_fields=fields, body=body)
 
 
-def scripted(*answers: RemotingCommand) -> Callable[[RemotingCommand], RemotingCommand | None]:
-    """Pops get these answers, then none."""
-    left = deque(answers)
-
-    def answer(request: RemotingCommand) -> RemotingCommand | None:
-        if request.code != RequestCode.POP_MESSAGE:
-            return agrees(request)
-        return left.popleft() if left else None
-
-    return answer
+scripted = partial(script, code=RequestCode.POP_MESSAGE)
 
 
 @asynccontextmanager

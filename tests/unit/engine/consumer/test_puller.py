@@ -111,12 +111,9 @@ async def test_after_an_error_a_queue_rests_as_long_as_its_code_wants(code, seco
     async with pushing(answer=script(response(code, 0, remark="no"))) as scene:
         await pulls(scene, 1)
         await until(lambda: scene.puller.running and scene.is_resting)
-        scene.clock.advance(seconds * 0.9)
-        scene.held.wake()
-        await idle()
+        await scene.pass_time(seconds * 0.9)
         assert len(scene.asked(PULL)) == 1
-        scene.clock.advance(seconds * 0.4)  # with the jitter
-        scene.held.wake()
+        await scene.pass_time(seconds * 0.4)  # with the jitter
         await pulls(scene, 2)
         assert asked_offsets(scene) == [0, 0]
 

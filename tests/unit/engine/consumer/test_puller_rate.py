@@ -7,15 +7,9 @@ import pytest
 from rmqtools.model.queue import MessageQueue
 from tests.unit.engine.consumer.pull_scene import BrokerSet, polled, reading
 from tests.unit.engine.consumer.pull_script import PULL, asked_offsets, found, pulls, script
-from tests.unit.engine.consumer.push_scene import QUEUE, Scene, idle, pushing, until
+from tests.unit.engine.consumer.push_scene import QUEUE, idle, pushing, until
 from tests.unit.engine.consumer.test_pop import found as popped
 from tests.unit.engine.consumer.test_pop import popping, pops, scripted
-
-
-async def pass_time(scene: Scene, seconds: float) -> None:
-    scene.clock.advance(seconds)
-    scene.member.held.wake()
-    await idle()
 
 
 async def test_a_pull_waits_until_the_messages_of_the_pull_before_it_are_within_the_limit():
@@ -23,9 +17,9 @@ async def test_a_pull_waits_until_the_messages_of_the_pull_before_it_are_within_
     async with pushing(answer=answers, max_messages_per_second=10) as scene:
         await pulls(scene, 1)
         await until(lambda: scene.heard == [[0], [1], [2]])
-        await pass_time(scene, 0.29)
+        await scene.pass_time(0.29)
         before = asked_offsets(scene)
-        await pass_time(scene, 0.02)
+        await scene.pass_time(0.02)
         await pulls(scene, 2)
         assert (before, asked_offsets(scene)) == ([0], [0, 3])
 
@@ -38,7 +32,7 @@ async def test_no_pull_leaves_while_the_messages_of_an_answer_are_not_counted_ye
             await until(lambda: scene.is_resting)
             await idle()
             assert len(scene.asked(PULL)) == number - 1
-            await pass_time(scene, 0.11)
+            await scene.pass_time(0.11)
             await pulls(scene, number)
 
 
@@ -50,7 +44,7 @@ async def test_all_queues_of_a_member_share_one_limit():
         scene.puller.start(second)
         await idle()
         before = len(scene.asked(PULL))
-        await pass_time(scene, 0.21)
+        await scene.pass_time(0.21)
         await pulls(scene, 3)
         second.drop()
         assert before == 1
@@ -68,7 +62,7 @@ async def test_a_queue_that_waits_for_the_limit_neither_expires_nor_ages_its_lis
         await pulls(scene, 1)
         await until(lambda: scene.committed == 1)
         for _ in range(9):
-            await pass_time(scene, 100)
+            await scene.pass_time(100)
         assert (scene.held.is_pull_expired, scene.held.count, len(scene.asked(PULL))) == (False, 0, 1)
 
 
@@ -86,9 +80,9 @@ async def test_a_pop_waits_as_a_pull_does_so_that_no_message_is_invisible_meanwh
     async with popping(answer=answers, max_messages_per_second=10) as scene:
         held = scene.member.held.popped[QUEUE]
         await until(lambda: len(scene.heard) == 2 and held.wait_ack_count == 0)
-        await pass_time(scene, 0.19)
+        await scene.pass_time(0.19)
         before = pops(scene)
-        await pass_time(scene, 0.02)
+        await scene.pass_time(0.02)
         await until(lambda: scene.heard == [[4], [5], [6]])
 
     assert before == 1

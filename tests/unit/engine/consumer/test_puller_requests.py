@@ -2,17 +2,14 @@
 
 import asyncio
 import contextlib
-from typing import Any
 
 import pytest
 
 from rmqtools import ClientConfig, Message, ProducerConfig, QueueRange, aio
-from rmqtools.config.consumer import PushConsumerConfig
 from rmqtools.errors import RocketMQError
 from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.model.group import ConsumeFromWhere
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from tests.unit.engine.consumer.pull_scene import Q0, BrokerSet, config, reading
+from tests.unit.engine.consumer.pull_scene import Q0, BrokerSet, config, push_config, reading
 from tests.unit.engine.consumer.pull_script import answered
 
 pytestmark = pytest.mark.process  # seconds of work, together
@@ -46,15 +43,6 @@ def answer_with(brokers: BrokerSet, kind: str) -> None:
     brokers.cluster.fault(code=PULL, times=None, answer=answer)
 
 
-def settings(brokers: BrokerSet, **given: Any) -> PushConsumerConfig:
-    return PushConsumerConfig(
-        name_server=brokers.name_server,
-        group="g",
-        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        **given,
-    )
-
-
 async def listen(messages, context) -> None:
     pass
 
@@ -83,7 +71,7 @@ async def test_a_push_consumer_asks_rarely(kind, orderly):
     brokers = BrokerSet(high=5)
     answer_with(brokers, kind)
     async with brokers.serving():
-        consumer = aio.PushConsumer(settings(brokers, orderly=orderly))
+        consumer = aio.PushConsumer(push_config(brokers, orderly=orderly))
         consumer.subscribe("T", listen)
         async with consumer:
             await asyncio.sleep(SECONDS)
@@ -116,7 +104,7 @@ async def test_a_name_server_that_gives_no_route_is_asked_rarely(code, face):
             async with aio.Producer(ProducerConfig(name_server=brokers.name_server, group="p")) as producer:
                 await producer.send(Message("T", b"x"))
         elif face == "push":
-            consumer = aio.PushConsumer(settings(brokers))
+            consumer = aio.PushConsumer(push_config(brokers))
             consumer.subscribe("T", listen)
             async with consumer:
                 await asyncio.sleep(2 * SECONDS)

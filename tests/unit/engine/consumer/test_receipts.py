@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from rmqtools.engine.consumer.receipts import Receipts
@@ -7,19 +9,12 @@ from rmqtools.model.message import MessageExt
 from rmqtools.model.message_const import PROPERTY_POP_CK
 from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo, format_extra_info
 from rmqtools.testing.fake.messages import stored_message
+from tests.unit.engine.consumer.test_consume_pop import INFO
 
 
 def info(clock, *, age: float = 0.0, offset: int = 4) -> PopExtraInfo:
-    return PopExtraInfo(
-        start_offset=0,
-        pop_time=clock.now_ms() - round(age * 1000),
-        invisible_time=10_000,
-        revive_qid=3,
-        topic_type="0",
-        broker_name="broker-a",
-        queue_id=0,
-        queue_offset=offset,
-    )
+    popped_ms = clock.now_ms() - round(age * 1000)
+    return replace(INFO, pop_time=popped_ms, invisible_time=10_000, queue_offset=offset)
 
 
 def message(known: PopExtraInfo) -> MessageExt:

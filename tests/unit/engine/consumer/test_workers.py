@@ -13,6 +13,7 @@ from rmqtools.model.consume import ConsumeConcurrentlyStatus
 from tests.unit.engine.consumer.blocking_scene import (
     PATIENCE,
     Heard,
+    blocking,
     in_a_coroutine,
     in_both_ways,
     until,
@@ -99,6 +100,19 @@ async def test_every_call_is_counted_with_its_result_and_its_time(consuming):
         status = scene.member.rates.status("T", scene.clock.monotonic())
         assert (status.consume_ok_tps, status.consume_failed_msgs) == (9, 1)
         assert status.consume_rt == pytest.approx(1.0, rel=0.05)
+
+
+@pytest.mark.parametrize(("orderly", "turns"), [(False, 1), (True, 2)], ids=["any-order", "orderly"])
+async def test_a_thread_takes_all_that_waits_in_order_and_is_hardly_asked(orderly, turns):
+    heard = Heard()
+
+    async with blocking(heard, orderly=orderly) as (scene, pool):
+        scene.consumption.work_on(scene.held)
+        scene.arrive(*map(stored, range(500)))
+        await until(lambda: scene.committed == 500)
+        assert (scene.held.count, scene.held.cached_bytes) == (0, 0)
+        assert pool.count <= turns
+    assert heard.offsets == list(range(500))
 
 
 async def test_messages_that_arrive_together_get_a_worker_each_and_no_more():

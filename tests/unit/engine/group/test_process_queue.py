@@ -80,13 +80,6 @@ def test_the_span_reaches_from_the_first_to_the_last_message_held():
     assert (held.min_offset, held.max_offset, held.span) == (10, 40, 30)
 
 
-def test_the_first_messages_stay_held():
-    held = holding([1, 2, 3])
-
-    assert offsets(held.first(2)) == [1, 2]
-    assert held.count == 3
-
-
 def test_what_is_taken_is_not_committable_before_its_commit():
     held = holding([1, 2, 3])
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from rmqtools import PullConsumerConfig, PushConsumerConfig
 from rmqtools.aio import PullConsumer, PushConsumer
 from rmqtools.allocate import AllocateAveragely, AllocateMessageQueueStrategy
 from rmqtools.model.codes import RequestCode
 from rmqtools.testing import FakeCluster
 from tests.support.skipping_loop import run_skipping
+from tests.unit.engine.consumer.pull_scene import config, push_config
 from tests.unit.engine.consumer.push_scene import until
 
 TOPICS = ("T0", "T1", "T2")
@@ -41,14 +41,8 @@ def pushing(
     strategy: AllocateMessageQueueStrategy = TakesAll(),
     **settings: Any,
 ) -> PushConsumer:
-    config = PushConsumerConfig(
-        name_server=cluster.name_server,
-        group="g",
-        instance_name=name,
-        consume_from="CONSUME_FROM_FIRST_OFFSET",
-        **{"orderly": True, "request_timeout": 0.2} | settings,
-    )
-    consumer = PushConsumer(config, strategy=strategy)
+    given: dict[str, Any] = {"instance_name": name, "orderly": True, "request_timeout": 0.2}
+    consumer = PushConsumer(push_config(cluster, **(given | settings)), strategy=strategy)
     for topic in TOPICS:
         consumer.subscribe(topic, listener)
     return consumer
@@ -186,15 +180,8 @@ async def test_subscriptions_that_change_together_cause_one_heartbeat():
 
 
 def pulling(cluster: FakeCluster, name: str) -> PullConsumer:
-    config = PullConsumerConfig(
-        name_server=cluster.name_server,
-        group="g",
-        instance_name=name,
-        request_timeout=1.0,
-        heartbeat_broker_interval=1.0,
-        rebalance_interval=5.0,
-    )
-    consumer = PullConsumer(config)
+    settings = {"request_timeout": 1.0, "heartbeat_broker_interval": 1.0, "rebalance_interval": 5.0}
+    consumer = PullConsumer(config(cluster, instance_name=name, **settings))
     consumer.subscribe("T0")
     return consumer
 
