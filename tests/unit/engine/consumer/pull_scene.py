@@ -12,7 +12,6 @@ from rmqtools.model.names import with_namespace
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing import FakeCluster, Reaction
-from rmqtools.testing.fake.servers import slave_name
 
 TOPIC, BROKER = "T", "broker-a"
 Q0, Q1 = MessageQueue(TOPIC, BROKER, 0), MessageQueue(TOPIC, BROKER, 1)
@@ -34,9 +33,8 @@ class BrokerSet:
         gaps: Iterable[int] = (),
         tags: str | None = None,
         namespace: str | None = None,
-        slaves: int = 0,
     ) -> None:
-        self.cluster = FakeCluster(slaves=slaves)
+        self.cluster = FakeCluster()
         self.refused: set[int] = set()
         self.cluster.fault(broker=BROKER, times=None, answer=self._refuse)
         self._topic, self._group = (with_namespace(name, namespace) for name in (TOPIC, "g"))
@@ -81,12 +79,12 @@ class BrokerSet:
         asked = self.cluster.requests(RequestCode.GET_ROUTEINFO_BY_TOPIC)
         return {str(request.ext_fields["topic"]) for request in asked}
 
-    def pulls(self, broker_id: int = 0) -> list[int]:
-        return [int(r.ext_fields["queueOffset"] or 0) for r in self.of(RequestCode.PULL_MESSAGE, broker_id)]
+    def pulls(self) -> list[int]:
+        return [int(r.ext_fields["queueOffset"] or 0) for r in self.of(RequestCode.PULL_MESSAGE)]
 
-    def of(self, code: RequestCode, broker_id: int = 0) -> list[RemotingCommand]:
-        """The requests of a code that came to the master, or to a slave."""
-        return self.cluster.requests(code, broker=slave_name(BROKER, broker_id))
+    def of(self, code: RequestCode) -> list[RemotingCommand]:
+        """The requests of a code that came to the broker."""
+        return self.cluster.requests(code, broker=BROKER)
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[Self]:

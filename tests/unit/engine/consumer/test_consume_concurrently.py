@@ -223,21 +223,6 @@ async def test_broadcasting_a_failed_message_is_dropped_and_the_log_says_so(tmp_
     assert "messages_dropped_after_failure" in caplog.text
 
 
-async def test_no_more_listeners_run_at_once_than_there_may_be():
-    running, most = set(), []
-
-    async def listen(messages, context):
-        running.add(messages[0].queue_offset)
-        most.append(len(running))
-        await idle(2)
-        running.discard(messages[0].queue_offset)
-
-    async with pushing(listen, consume_threads=3) as scene:
-        scene.arrive(*map(stored, range(30)))
-        await until(lambda: scene.committed == 30)
-    assert max(most) == 3
-
-
 async def test_slow_listeners_run_at_once_on_as_many_threads_as_there_may_be():
     together = threading.Barrier(20)
 
@@ -268,17 +253,3 @@ async def test_a_listener_that_was_quick_and_becomes_slow_gets_its_threads_back(
         scene.arrive(*map(stored, range(first_slow, first_slow + 8)))
         await until(lambda: scene.held.count == 0)
         assert (sent_back(scene), scene.committed) == ([], first_slow + 8)
-
-
-async def test_after_a_while_a_thread_does_other_work_that_waits_for_it():
-    heard = Heard(0)
-
-    async with blocking(heard) as (scene, pool):
-        scene.arrive(*map(stored, range(3)))
-        await asyncio.to_thread(heard.reached[0].wait, PATIENCE)
-        other = pool.call(heard.offsets.append, "other")
-        scene.clock.advance(1.0)
-        heard.go_on.set()
-        await until(lambda: scene.committed == 3)
-        await other
-    assert heard.offsets == [0, "other", 1, 2]

@@ -134,14 +134,6 @@ async def test_a_message_whose_head_is_broken_is_passed_over_alone_counted_and_l
     assert f"queue offset 1 of {QUEUE} cannot be decoded" in caplog.text
 
 
-async def test_a_stored_batch_is_taken_apart_and_every_message_has_its_offset():
-    scene, listener = await consumed(pulled(batch(0, 3), batch(3, 2), next_offset=5), committed=5)
-
-    assert asked_offsets(scene) == [0, 5]
-    assert listener.given == [[0], [1], [2], [3], [4]]
-    assert listener.bodies == [b"0", b"1", b"2", b"3", b"4"]
-
-
 async def test_messages_in_front_of_an_impossible_size_are_heard_and_the_log_says_where_they_end(caplog):
     answer = script(pulled(good(0), good(1), changed(2, 0, 0), good(3), next_offset=4))
     async with pushing(answer=answer) as scene:

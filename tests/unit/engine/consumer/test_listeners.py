@@ -9,7 +9,6 @@ import pytest
 
 import rmqtools
 from rmqtools import ConsumeContext, MessageExt, PushConsumerConfig, aio
-from rmqtools.model.codes import RequestCode
 from tests.unit.engine.consumer.push_scene import idle, pushing, stored, until
 
 CONFIG = PushConsumerConfig(name_server="127.0.0.1:1", group="g")
@@ -63,17 +62,6 @@ async def test_a_listener_is_given_a_list(orderly):
         scene.consumption.work_on(scene.held)
         await until(lambda: given)
     assert given == [list]
-
-
-async def test_a_listener_that_empties_its_list_and_fails_is_counted_and_its_messages_come_again():
-    async def listen(messages, context):
-        messages.clear()
-        raise ValueError("no more")
-
-    async with pushing(listen) as scene:
-        scene.arrive(stored(0))
-        await until(lambda: scene.committed == 1)
-        assert len(scene.asked(RequestCode.CONSUMER_SEND_MSG_BACK)) == 1
 
 
 @pytest.mark.parametrize("orderly", [False, True], ids=["concurrently", "orderly"])

@@ -56,11 +56,6 @@ async def test_an_exact_range_with_gaps_is_read_once():
         assert got == [offset for offset in range(100) if offset not in gaps]
 
 
-async def test_an_offset_that_is_not_stored_any_more_is_mended():
-    async with reading(BrokerSet(100, low=96), assign=[Q0]) as consumer:
-        assert await polled(consumer, 4) == [96, 97, 98, 99]
-
-
 @pytest.mark.parametrize(
     "limit",
     [{"pull_threshold_for_queue": 50}, {"pull_threshold_bytes_for_queue": 105}],
@@ -182,30 +177,6 @@ async def test_a_seek_beyond_what_is_stored_is_refused_and_changes_nothing():
         with pytest.raises(DataLossError, match="offset 31 of"):
             await consumer.seek(Q0, 31)
         assert await polled(consumer, 2) == [10, 11]
-
-
-async def test_an_iteration_forgets_what_it_had_borrowed_when_its_queue_is_sought():
-    async with reading(BrokerSet(30)) as consumer:
-        got = []
-        async for message in consumer:
-            got.append(message.queue_offset)
-            if got == [0, 1, 2]:
-                await consumer.seek(Q0, 20)
-            if len(got) == 5:
-                break
-        assert got == [0, 1, 2, 20, 21]
-
-
-# brokers
-
-
-async def test_a_slave_is_read_where_the_master_suggests_it():
-    brokers = BrokerSet(100, slaves=1)
-    brokers.cluster.suggest_broker(1)
-    async with reading(brokers) as consumer:
-        assert await polled(consumer, 100) == list(range(100))
-        assert brokers.pulls(0) == [0]
-        await until(lambda: brokers.pulls(1) == [32, 64, 96, 100])
 
 
 # state

@@ -74,14 +74,6 @@ async def test_a_queue_assigned_again_goes_on_where_it_was_consumed_to():
         assert offsets(await consumer.poll(5, 1)) == [10]
 
 
-async def test_an_unsubscribed_topic_gives_nothing_any_more():
-    async with reading(BrokerSet(30)) as consumer:
-        await consumer.poll(5, 1)
-        consumer.subscribe("U")
-        consumer.unsubscribe(TOPIC)
-        assert {message.topic for _ in range(5) for message in await consumer.poll(0)} <= {"U"}
-
-
 async def test_a_topic_subscribed_again_goes_on_where_it_was_consumed_to():
     brokers = BrokerSet(16, queues=8)
     async with reading(brokers, auto_commit_interval=60.0) as consumer:
