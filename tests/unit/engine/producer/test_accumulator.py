@@ -209,6 +209,7 @@ async def test_a_topic_that_may_not_be_written_is_told_to_every_caller():
         sends = send_all(producer, [Message("R", b"x")] * 3)
         errors: list[Any] = await asyncio.gather(*sends, return_exceptions=True)
         assert [type(error) for error in errors] == [PermissionDeniedError] * 3
+        assert "'R' may not be written: perm by broker is {'a': 4}" in str(errors[0])
         assert codes(cluster) == []
 
 

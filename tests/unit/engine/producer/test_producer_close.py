@@ -12,43 +12,19 @@ from rmqtools.config import ProducerConfig
 from rmqtools.errors import ClientStateError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.message import Message
-from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing import Reaction
 from tests.support.scripted_cluster import ScriptedCluster, silent, stored
 from tests.support.scripted_transactions import TransactionBroker, until
-from tests.support.transactions import COMMIT
+from tests.unit.engine.producer.test_transaction import Listener
 
 
-class Farewells(ScriptedCluster):
-    """Counts the goodbyes, and answers none."""
-
-    def __init__(self) -> None:
-        super().__init__({"a": stored})
-        self.count = 0
-
-    def _broker(self, name):
-        answer = super()._broker(name)
-
-        def heard(request: RemotingCommand):
-            if request.code != RequestCode.UNREGISTER_CLIENT:
-                return answer(request)
-            self.count += 1
-            return None
-
-        return heard
-
-
-class Listener:
-    async def execute_local_transaction(self, message, arg):
-        return COMMIT
-
-    async def check_local_transaction(self, message):
-        await asyncio.Event().wait()
+def farewells(cluster: ScriptedCluster) -> int:
+    return len(cluster.requests(RequestCode.UNREGISTER_CLIENT))
 
 
 def producer_of(kind: type[Producer], name_server: str) -> Producer:
     config = ProducerConfig(name_server=name_server, group="g", request_timeout=0.15)
-    return kind(config, Listener()) if kind is TransactionProducer else kind(config)
+    return kind(config, Listener(go_on=asyncio.Event())) if kind is TransactionProducer else kind(config)
 
 
 @pytest.fixture(params=[Producer, TransactionProducer])
@@ -57,9 +33,13 @@ def kind(request) -> type[Producer]:
 
 
 @asynccontextmanager
-async def closing(kind: type[Producer]) -> AsyncIterator[tuple[Any, Farewells]]:
-    """A producer that has sent a message; at the end of the block it is closed, and nothing is left open."""
-    async with Farewells().serving() as cluster:
+async def closing(kind: type[Producer]) -> AsyncIterator[tuple[Any, ScriptedCluster]]:
+    """A producer that has sent a message, and a cluster that answers no goodbye.
+
+    At the end of the block the producer is closed, and nothing is left open.
+    """
+    async with ScriptedCluster({"a": stored}).serving() as cluster:
+        cluster.fault(code=RequestCode.UNREGISTER_CLIENT, times=None, answer=None)
         producer = producer_of(kind, cluster.name_server)
         await producer.start()
         await producer.send(Message("T", b"x"))
@@ -71,13 +51,13 @@ async def closing(kind: type[Producer]) -> AsyncIterator[tuple[Any, Farewells]]:
 async def test_every_call_of_close_waits_for_the_end_and_the_group_is_left_once(kind):
     async with closing(kind) as (producer, cluster):
         first = asyncio.create_task(producer.close())
-        await until(lambda: cluster.count)
+        await until(lambda: farewells(cluster))
         await producer.close()
         assert producer._client.remoting.connections == {}
         await first
         await producer.close()
 
-    assert cluster.count == 1
+    assert farewells(cluster) == 1
 
 
 async def test_a_close_that_was_cut_short_goes_on_and_the_next_one_waits_for_its_end(kind):
@@ -88,13 +68,13 @@ async def test_a_close_that_was_cut_short_goes_on_and_the_next_one_waits_for_its
         assert producer._client.remoting.connections != {}
         await producer.close()
 
-    assert cluster.count == 1
+    assert farewells(cluster) == 1
 
 
 async def test_nothing_is_sent_once_closing_has_begun(kind):
     async with closing(kind) as (producer, cluster):
         first = asyncio.create_task(producer.close())
-        await until(lambda: cluster.count)
+        await until(lambda: farewells(cluster))
         with pytest.raises(ClientStateError, match="closed: make a new one"):
             await producer.send(Message("T", b"x"))
         await first

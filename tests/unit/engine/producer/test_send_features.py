@@ -4,20 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from rmqtools import (
-    Message,
-    Producer,
-    ProducerConfig,
-    ReplyMessage,
-    TransactionProducer,
-    create_reply,
-)
+from rmqtools import Message, Producer, ProducerConfig, ReplyMessage, create_reply
 from rmqtools.errors import MessageRejectedError, SendError, SendManyError, UnsupportedError
 from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.messages.properties import parse_properties
 from rmqtools.testing import FakeCluster
 from tests.support.behind_proxy import show_as_proxy, show_version
-from tests.support.transactions import COMMIT, Listener
 
 SEND = RequestCode.SEND_MESSAGE_V2
 QUESTION = RequestCode.GET_MIN_OFFSET
@@ -152,15 +144,6 @@ def test_a_message_that_is_no_request_cannot_be_replied_to(cluster):
 
     with pytest.raises(MessageRejectedError, match=r"no request: it lacks .*CORRELATION_ID, REPLY_TO_CLIENT"):
         create_reply(message, b"y")
-
-
-def test_a_message_in_a_transaction_has_no_priority(cluster):
-    config = ProducerConfig(name_server=cluster.name_server, group="g")
-    with (
-        TransactionProducer(config, Listener(lambda message, arg: COMMIT)) as producer,
-        pytest.raises(MessageRejectedError, match="cannot have a priority"),
-    ):
-        producer.send_message_in_transaction(Message("T", b"x", priority=1))
 
 
 def test_a_request_through_a_proxy_is_refused_and_not_sent(cluster, producer):

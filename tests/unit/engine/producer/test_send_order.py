@@ -28,10 +28,8 @@ async def sends_on_the_wire(producer, cluster, expected: int) -> int:
 
 @pytest.mark.parametrize(("queues", "expected"), [(1, 1), (3, 3)])
 async def test_send_many_has_one_batch_of_each_queue_on_the_wire(queues, expected):
-    async with producing({"a": silent}, cluster_settings={"queues": queues}, max_batch_bytes=1000) as (
-        producer,
-        cluster,
-    ):
+    scene = producing({"a": silent}, cluster_settings={"queues": queues}, max_batch_bytes=1000)
+    async with scene as (producer, cluster):
         messages = [Message("T", bytes(900)) for _ in range(9)]
         sending = asyncio.create_task(producer.send_many(messages))
         assert await sends_on_the_wire(producer, cluster, expected) == expected

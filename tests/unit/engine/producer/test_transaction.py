@@ -234,10 +234,8 @@ async def test_what_may_not_have_been_taken_is_checked_as_usual():
 
 async def test_checks_at_once_and_checks_held_are_bounded(caplog):
     listener = Listener(go_on=asyncio.Event())
-    async with producing(listener, check_thread_pool_max_size=2, check_request_hold_max=4) as (
-        producer,
-        broker,
-    ):
+    bounds: Any = {"check_thread_pool_max_size": 2, "check_request_hold_max": 4}
+    async with producing(listener, **bounds) as (producer, broker):
         await broker.arrived(RequestCode.HEART_BEAT)
         for number in range(5):
             await broker.check(f"id-{number}", place=number)
@@ -304,10 +302,18 @@ def test_the_default_group_is_refused():
         TransactionProducer(ProducerConfig(name_server="127.0.0.1:1"), Listener())
 
 
-@pytest.mark.parametrize("delay", [{"delay_level": 1}, {"delay": 1.0}, {"deliver_at_ms": 1}])
-async def test_a_delay_is_refused(delay):
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [
+        ({"delay_level": 1}, "delay"),
+        ({"delay": 1.0}, "delay"),
+        ({"deliver_at_ms": 1}, "delay"),
+        ({"priority": 1}, "priority"),
+    ],
+)
+async def test_a_delay_and_a_priority_are_refused(setting, text):
     async with producing(Listener()) as (producer, broker):
-        with pytest.raises(MessageRejectedError, match="cannot have a delay"):
-            await producer.send_message_in_transaction(Message("T", b"x", **delay))
+        with pytest.raises(MessageRejectedError, match=f"cannot have a {text}"):
+            await producer.send_message_in_transaction(Message("T", b"x", **setting))
 
     assert broker.requests(RequestCode.SEND_MESSAGE_V2) == []
