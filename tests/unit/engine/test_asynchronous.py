@@ -83,11 +83,7 @@ MAKERS: dict[type, Callable[[str], Sequence[Asynchronous]]] = {
     aio.Client: lambda addr: [aio.Client(ClientConfig(name_server=addr))],
     aio.Admin: lambda addr: [aio.Admin(ClientConfig(name_server=addr))],
     aio.Producer: lambda addr: [producer(addr)],
-    aio.TransactionProducer: lambda addr: [
-        aio.TransactionProducer(
-            ProducerConfig(name_server=addr, group="deciding"), Listener(lambda *_: COMMIT)
-        )
-    ],
+    aio.TransactionProducer: lambda addr: [transaction_producer(addr)],
     aio.PullConsumer: lambda addr: [pull_consumer(addr)],
     aio.PushConsumer: lambda addr: [push_consumer(addr)],
     aio.SimpleConsumer: lambda addr: [simple_consumer(addr)],
@@ -131,8 +127,8 @@ async def called(one: Asynchronous, name: str) -> str:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[FakeCluster]:
     with FakeCluster() as cluster:
-        for topic, queues in {"orders": 1, "copies": 1, "decisions": 1}.items():
-            cluster.create_topic(topic, queues=queues)
+        for topic in ("orders", "copies", "decisions"):
+            cluster.create_topic(topic, queues=1)
         yield cluster
 
 

@@ -52,31 +52,17 @@ def cut_off(cluster, *brokers):
 @pytest.mark.parametrize(
     ("ask", "shown", "expected"),
     [
-        pytest.param(lambda admin: admin.fetch_group_list(), list, ["billing"], id="groups"),
-        pytest.param(lambda admin: admin.fetch_group_configs("billing"), list, [A], id="settings"),
-        pytest.param(lambda admin: admin.fetch_topic_groups("orders"), list, ["billing"], id="topic-groups"),
-        pytest.param(lambda admin: admin.fetch_topic_configs("orders"), list, [A], id="topic"),
-        pytest.param(
-            lambda admin: admin.fetch_topic_stats("orders"),
-            lambda stats: [*stats.offset_table],
-            QUEUES[:1],
-            id="stats",
-        ),
-        pytest.param(lambda admin: admin.fetch_progress("billing"), list, QUEUES[:1], id="progress"),
-        pytest.param(
-            lambda admin: admin.fetch_consumer_offsets("billing", "orders"),
-            dict,
-            {QUEUES[0]: 1},
-            id="offsets",
-        ),
-        pytest.param(lambda admin: admin.fetch_consumer_ids("billing"), list, [], id="ids"),
-        pytest.param(
-            lambda admin: admin.fetch_group("billing"),
-            lambda group: [*group.progress],
-            QUEUES[:1],
-            id="group",
-        ),
+        (lambda admin: admin.fetch_group_list(), list, ["billing"]),
+        (lambda admin: admin.fetch_group_configs("billing"), list, [A]),
+        (lambda admin: admin.fetch_topic_groups("orders"), list, ["billing"]),
+        (lambda admin: admin.fetch_topic_configs("orders"), list, [A]),
+        (lambda admin: admin.fetch_topic_stats("orders"), lambda stats: [*stats.offset_table], QUEUES[:1]),
+        (lambda admin: admin.fetch_progress("billing"), list, QUEUES[:1]),
+        (lambda admin: admin.fetch_consumer_offsets("billing", "orders"), dict, {QUEUES[0]: 1}),
+        (lambda admin: admin.fetch_consumer_ids("billing"), list, []),
+        (lambda admin: admin.fetch_group("billing"), lambda group: [*group.progress], QUEUES[:1]),
     ],
+    ids=["groups", "settings", "topic-groups", "topic", "stats", "progress", "offsets", "ids", "group"],
 )
 async def test_the_rest_is_returned_and_the_broker_without_an_answer_is_named(ask, shown, expected):
     async with (

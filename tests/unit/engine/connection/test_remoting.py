@@ -149,15 +149,11 @@ async def fail(request: RemotingCommand, addr: str) -> RemotingCommand:
 @pytest.mark.parametrize(
     ("handlers", "code", "remark"),
     [
-        pytest.param([greet], ResponseCode.SUCCESS, "{addr} asked 39", id="handled"),
-        pytest.param(
-            [],
-            ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-            "request type 39 not supported",
-            id="nobody-handles-it",
-        ),
-        pytest.param([fail], ResponseCode.SYSTEM_ERROR, "RuntimeError('no')", id="the-handler-raises"),
+        ([greet], ResponseCode.SUCCESS, "{addr} asked 39"),
+        ([], ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "request type 39 not supported"),
+        ([fail], ResponseCode.SYSTEM_ERROR, "RuntimeError('no')"),
     ],
+    ids=["handled", "nobody-handles-it", "the-handler-raises"],
 )
 async def test_each_request_of_a_broker_is_answered(handlers, code, remark):
     peer = ScriptedPeer(echo)

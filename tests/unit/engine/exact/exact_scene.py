@@ -1,7 +1,6 @@
 """A fake cluster with one queue, a producer, and appenders of it."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -52,9 +51,3 @@ def stored(cluster: FakeCluster) -> list[int]:
     """The positions in the queue, in its order."""
     marks = [parse_mark(message.properties.get(APPEND_MARK)) for message in cluster.messages(TOPIC, QUEUE)]
     return [mark.position for mark in marks if mark is not None]
-
-
-async def until(true: Callable[[], object]) -> None:
-    """Wait for something that the cluster sees; the time of such a test jumps."""
-    while not true():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)

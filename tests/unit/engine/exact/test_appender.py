@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import struct
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from rmqtools.errors import BrokerError, ClientStateError, ConfigError, ExactApp
 from rmqtools.model.append_mark import FENCE_TOPIC
 from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
 from tests.support.relay import Relay
+from tests.support.scripted_transactions import until
 from tests.unit.engine.exact.exact_scene import (
     QUEUE,
     TOPIC,
@@ -22,15 +24,7 @@ from tests.unit.engine.exact.exact_scene import (
     scene,
     store_marked,
     stored,
-    until,
 )
-
-
-def transport_of(writer: ExactAppender) -> asyncio.Transport:
-    connection = writer._writer._broker._connection
-    assert connection is not None
-    assert connection._transport is not None
-    return connection._transport
 
 
 def administration(cluster: FakeCluster) -> Admin:
@@ -38,7 +32,6 @@ def administration(cluster: FakeCluster) -> Admin:
 
 
 BATCH = RequestCode.SEND_BATCH_MESSAGE
-PULL = RequestCode.PULL_MESSAGE
 
 
 async def test_a_dead_writer_without_a_hint_is_found_behind_foreign_messages():
@@ -125,8 +118,8 @@ async def test_rule_3_what_is_stored_and_not_visible_counts_as_stored():
 
 async def test_rule_4_the_connection_is_reset_when_its_process_ends():
     async with scene() as (_, producer), appender(producer) as writer:
-        own = transport_of(writer).get_extra_info("socket")
-
+        connection: Any = writer._writer._broker._connection
+        own = connection._transport.get_extra_info("socket")
         linger = own.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)
 
     assert struct.unpack("ii", linger) == (1, 0)
@@ -305,12 +298,10 @@ async def test_a_start_reads_no_further_back_than_the_hint():
         cluster.store(TOPIC, *[b"foreign"] * 3, queue=QUEUE)
         async with appender(producer) as writer:
             assert writer.last_position == 399
-            pulled = [
-                int(request.ext_fields["queueOffset"] or 0) for request in cluster.requests(PULL, topic=TOPIC)
-            ]
+            pulls = cluster.requests(RequestCode.PULL_MESSAGE, topic=TOPIC)
 
         assert cluster.committed("RMQTOOLS_EXACT-w", QUEUE) == 399
-        assert min(pulled) >= 399
+        assert min(int(pull.ext_fields["queueOffset"] or 0) for pull in pulls) >= 399
 
 
 async def test_an_answer_of_a_broker_that_is_too_busy_is_no_outcome():
@@ -333,9 +324,8 @@ async def test_a_broker_that_cannot_answer_a_writers_start_yet_is_asked_again(co
 
 async def test_a_broker_that_refuses_a_writers_start_is_not_asked_again():
     async with scene() as (cluster, producer):
-        refusing = cluster.fault(
-            code=RequestCode.GET_MAX_OFFSET, times=None, answer=ResponseCode.NO_PERMISSION
-        )
+        code = RequestCode.GET_MAX_OFFSET
+        refusing = cluster.fault(code=code, times=None, answer=ResponseCode.NO_PERMISSION)
         with pytest.raises(BrokerError, match="NO_PERMISSION"):
             await appender(producer).start()
 

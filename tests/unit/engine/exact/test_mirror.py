@@ -15,7 +15,7 @@ from rmqtools.errors import ConfigError, ExactAppendError, SendError
 from rmqtools.model.append_mark import APPEND_MARK
 from rmqtools.model.mirror import MIRROR_WAY
 from rmqtools.testing import FakeCluster, RequestCode, ResponseCode
-from tests.unit.engine.exact.exact_scene import until
+from tests.support.scripted_transactions import until
 
 TOPIC = "orders"
 

@@ -22,7 +22,7 @@ from rmqtools.model.mirror import MIRROR_REFUSED
 from rmqtools.model.names import pop_retry_topic
 from rmqtools.testing import NAME_SERVER, FakeCluster, Reaction, RequestCode, ResponseCode
 from rmqtools.testing.fake.state import refused
-from tests.unit.engine.exact.exact_scene import until
+from tests.support.scripted_transactions import until
 from tests.unit.engine.exact.test_mirror import TOPIC, bodies, clusters, copy, following, mirror, queue
 
 

@@ -16,7 +16,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.testing import FakeCluster
 from tests.support.scripted_cluster import Answer, ScriptedCluster, says, silent, stored
-from tests.unit.engine.exact.exact_scene import until
+from tests.support.scripted_transactions import until
 
 MESSAGE = Message("T", b"body")
 
