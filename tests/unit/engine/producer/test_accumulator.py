@@ -223,9 +223,8 @@ async def test_a_batch_that_the_broker_refuses_for_its_content_is_sent_again_mes
         cluster.fault(times=None, answer=lambda r: refuse(r) if r.code in (SINGLE, BATCH) else Reaction.PASS)
         results = await asyncio.gather(*send_all(producer, plain(5)), return_exceptions=True)
         assert [isinstance(result, SendError) for result in results] == [False, False, True, False, False]
-        assert sorted(message.body for message in cluster.messages("T")) == [
-            b"%04d" % n for n in (0, 1, 3, 4)
-        ]
+        bodies = sorted(message.body for message in cluster.messages("T"))
+        assert bodies == [b"0000", b"0001", b"0003", b"0004"]
 
 
 async def test_messages_of_a_refused_batch_stay_in_the_order_of_their_queue():
@@ -278,10 +277,8 @@ async def test_a_caller_that_gives_up_takes_its_waiting_message_along_and_no_oth
         others[0].cancel()
         others[3].cancel()
         first[0].cancel()
-        results = await asyncio.gather(*others, return_exceptions=True)
-        assert [isinstance(result, asyncio.CancelledError) for result in results] == [
-            True, False, False, True, False, False,
-        ]  # fmt: skip
+        await asyncio.wait(others)
+        assert [number for number, other in enumerate(others) if other.cancelled()] == [0, 3]
         bodies = sorted(message.body for message in cluster.messages("T"))
         assert bodies == [b"0000", b"0001", b"0002", b"0004", b"0005"]  # the first was in a request
 
@@ -292,12 +289,8 @@ async def test_a_caller_that_gives_up_during_a_request_does_not_disturb_the_othe
         sends = send_all(producer, plain(4))
         await on_wire(cluster, 1)
         sends[1].cancel()
-        results = await asyncio.gather(*sends, return_exceptions=True)
-        assert [result.queue_offset for result in results if not isinstance(result, BaseException)] == [
-            0,
-            2,
-            3,
-        ]
+        await asyncio.wait(sends)
+        assert [send.result().queue_offset for send in sends if not send.cancelled()] == [0, 2, 3]
 
 
 # closing, traces and observers
@@ -349,12 +342,11 @@ async def test_a_request_that_closing_ends_before_it_began_was_not_sent():
 
 async def test_a_message_whose_selector_was_waiting_for_the_route_is_not_sent_after_closing():
     async with lingering() as (producer, cluster):
-        core = producer
-        await core._accumulator._selecting.acquire()
+        await producer._accumulator._selecting.acquire()
         (send,) = send_all(producer, plain(1), selector=lambda queues, message, arg: queues[0])
         await asyncio.sleep(0)
         await producer.close()
-        core._accumulator._selecting.release()
+        producer._accumulator._selecting.release()
         with pytest.raises(SendError, match="the producer was closed: nothing was sent"):
             await send
         assert codes(cluster) == []
@@ -369,9 +361,8 @@ def test_every_message_of_a_batch_is_traced_those_sent_by_closing_too():
         assert len({(await send).msg_id for send in sends}) == 5
 
     (message,) = traces_of(traceable, use, enable_trace=True, linger=2.0)
-    assert [record.keys for record in parse_pubs(message.body.decode())] == [
-        f"k{number}" for number in range(5)
-    ]
+    keys = [record.keys for record in parse_pubs(message.body.decode())]
+    assert keys == ["k0", "k1", "k2", "k3", "k4"]
     assert message.ext_fields["b"] == TOPIC
 
 

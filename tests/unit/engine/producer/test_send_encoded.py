@@ -14,6 +14,8 @@ from rmqtools.testing import Reaction
 from tests.support.scripted_cluster import says, silent, stored
 from tests.unit.engine.producer.test_send import producing
 
+QUEUE = MessageQueue("T", "a", 0)
+
 
 def batch(*bodies: bytes, **more) -> EncodedBatch:
     body = b"".join(encode_batch([(0, one, b"")]) for one in bodies)
@@ -22,10 +24,6 @@ def batch(*bodies: bytes, **more) -> EncodedBatch:
 
 def send(producer: Any, batches: list[EncodedBatch], series: Any = None) -> Any:
     return producer._many.send_encoded(batches, series=series)
-
-
-def new_series(producer: Any) -> Any:
-    return producer._many.new_series()
 
 
 def bodies_on(cluster, queue_id: int) -> list[bytes]:
@@ -74,8 +72,7 @@ async def test_a_queue_of_ones_own_is_tried_once_unless_it_may_move(may_move, br
 
 async def test_after_a_failure_no_more_are_begun():
     async with producing({"a": says(ResponseCode.NO_PERMISSION)}) as (producer, cluster):
-        queue = MessageQueue("T", "a", 0)
-        results = await send(producer, [batch(b"x", b"y", queue=queue) for _ in range(40)])
+        results = await send(producer, [batch(b"x", b"y", queue=QUEUE) for _ in range(40)])
         assert all(isinstance(result, SendError) for result in results)
         assert "not tried" in str(results[-1])
         assert results[-1].attempts == ()
@@ -93,7 +90,7 @@ async def test_calls_of_one_line_are_under_way_together():
         return stored(request)
 
     async with producing({"a": answer}) as (producer, cluster):
-        series = new_series(producer)
+        series = producer._many.new_series()
         for number in (0, 1):
             batches = [batch(b"x", queue=MessageQueue("T", "a", number))]
             calls.append(asyncio.ensure_future(send(producer, batches, series=series)))
@@ -108,10 +105,7 @@ async def test_calls_of_one_line_are_under_way_together():
 
 async def test_calls_of_one_line_are_stored_in_their_order():
     async with producing({"a": stored}) as (producer, cluster):
-        queues, series = (
-            [MessageQueue("T", "a", number) for number in (0, 1)],
-            new_series(producer),
-        )
+        queues, series = [MessageQueue("T", "a", n) for n in (0, 1)], producer._many.new_series()
         calls = [[batch(b"%d" % n, queue=queues[n % 2]) for n in range(begin, begin + 9)] for begin in (0, 9)]
         await asyncio.gather(*(send(producer, batches, series=series) for batches in calls))
 
@@ -121,10 +115,10 @@ async def test_calls_of_one_line_are_stored_in_their_order():
 
 async def test_a_call_of_a_line_waits_for_the_one_before_it_while_that_looks_for_its_topics():
     async with producing({"a": stored}) as (producer, cluster):
-        queue, series = MessageQueue("T", "a", 0), new_series(producer)
+        series = producer._many.new_series()
         await producer.fetch_publish_queues("T")
         elsewhere = EncodedBatch(topic="U", body=batch(b"u").body, msg_ids=MsgIds("0", 0, 1))  # no route yet
-        calls = [[elsewhere, batch(b"first", queue=queue)], [batch(b"second", queue=queue)]]
+        calls = [[elsewhere, batch(b"first", queue=QUEUE)], [batch(b"second", queue=QUEUE)]]
         await asyncio.gather(*(send(producer, batches, series=series) for batches in calls))
 
     assert [body for body in bodies_on(cluster, 0) if body != bytes(batch(b"u").body)] == [
@@ -135,13 +129,13 @@ async def test_a_call_of_a_line_waits_for_the_one_before_it_while_that_looks_for
 
 @pytest.mark.parametrize(
     ("series_of", "sends"),
-    [(lambda producer: new_series(producer), 1), (lambda producer: None, 3)],
+    [(lambda producer: producer._many.new_series(), 1), (lambda producer: None, 3)],
 )
 async def test_after_a_failure_no_more_are_begun_of_later_calls_of_the_series(series_of, sends):
     async with producing({"a": says(ResponseCode.NO_PERMISSION)}) as (producer, cluster):
-        queue, series = MessageQueue("T", "a", 0), series_of(producer)
+        series = series_of(producer)
         for _ in range(3):
-            (result,) = await send(producer, [batch(b"x", queue=queue)], series=series)
+            (result,) = await send(producer, [batch(b"x", queue=QUEUE)], series=series)
             assert isinstance(result, SendError)
 
     assert len(cluster.sends) == sends
@@ -151,10 +145,7 @@ async def test_after_a_failure_no_more_are_begun_of_later_calls_of_the_series(se
 async def test_behind_a_call_that_was_cancelled_none_of_the_series_is_begun(count):
     arrived = asyncio.Event()
     async with producing({"a": lambda request: arrived.set()}) as (producer, cluster):
-        series, batches = (
-            new_series(producer),
-            [batch(b"x", queue=MessageQueue("T", "a", 0))] * count,
-        )
+        series, batches = producer._many.new_series(), [batch(b"x", queue=QUEUE)] * count
         calls = [asyncio.ensure_future(send(producer, batches, series=series)) for _ in range(2)]
         await arrived.wait()
         calls[0].cancel()
@@ -179,7 +170,7 @@ class Taken(asyncio.Semaphore):
 
 async def test_behind_a_call_that_was_cancelled_before_it_began_none_of_the_series_is_begun():
     async with producing({"a": stored}) as (producer, cluster):
-        series = new_series(producer)
+        series = producer._many.new_series()
         series.free = Taken()
         calls = [asyncio.ensure_future(send(producer, [batch(b"x")], series=series)) for _ in range(2)]
         await series.free.asked.wait()
@@ -194,19 +185,18 @@ async def test_behind_a_call_that_was_cancelled_before_it_began_none_of_the_seri
 
 async def test_behind_a_batch_that_cannot_be_encoded_none_of_its_queue_is_begun():
     async with producing({"a": stored}) as (producer, cluster):
-        queue = MessageQueue("T", "a", 0)
-        await send(producer, [batch(b"before", queue=queue)])
+        await send(producer, [batch(b"before", queue=QUEUE)])
         nothing: Any = None
-        unfit = EncodedBatch(topic="T", body=nothing, msg_ids=MsgIds("0", 0, 1), queue=queue)
+        unfit = EncodedBatch(topic="T", body=nothing, msg_ids=MsgIds("0", 0, 1), queue=QUEUE)
         with pytest.raises(ExceptionGroup):
-            await send(producer, [unfit, batch(b"x", queue=queue), batch(b"y", queue=queue)])
+            await send(producer, [unfit, batch(b"x", queue=QUEUE), batch(b"y", queue=QUEUE)])
 
     assert len(cluster.sends) == 1
 
 
 async def test_nothing_is_begun_behind_a_call_that_was_refused():
     async with producing({"a": stored}) as (producer, cluster):
-        series = new_series(producer)
+        series = producer._many.new_series()
         await producer.fetch_publish_queues("T")
         cluster.forbid_writes()
         with pytest.raises(PermissionDeniedError):
@@ -225,11 +215,9 @@ async def test_a_series_bounds_what_is_in_flight_over_all_its_calls():
         arrived.append(request)
         return Reaction.DISCONNECT if len(arrived) == 3 else None
 
-    async with producing({"a": answer}, retry_times_when_send_failed=0, max_in_flight=3) as (
-        producer,
-        cluster,
-    ):
-        series = new_series(producer)
+    settings = {"retry_times_when_send_failed": 0, "max_in_flight": 3}
+    async with producing({"a": answer}, **settings) as (producer, cluster):
+        series = producer._many.new_series()
         queues = [MessageQueue("T", "a", number) for number in range(4)]
         calls = [
             send(producer, [batch(b"x", queue=queue) for queue in share], series=series)

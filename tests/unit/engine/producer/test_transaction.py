@@ -49,11 +49,12 @@ class Listener:
 
 @asynccontextmanager
 async def producing(listener: Listener, broker: TransactionBroker | None = None, **settings):
-    """A producer, and its broker with the requests."""
+    """A producer that its broker knows, and the broker with the requests."""
     broker = broker or TransactionBroker()
     async with broker.serving():
         config = ProducerConfig(name_server=broker.name_server, group="g", **settings)
         async with TransactionProducer(config, listener) as producer:
+            await broker.arrived(RequestCode.HEART_BEAT)
             yield producer, broker
 
 
@@ -133,7 +134,6 @@ async def test_a_decision_that_may_not_have_been_taken_is_told_and_not_sent_agai
 async def test_a_check_is_answered_with_the_place_it_named(state, bits):
     listener = Listener(checks=state)
     async with producing(listener) as (_, broker):
-        await broker.arrived(RequestCode.HEART_BEAT)
         await broker.check("id-1", place=7)
         await broker.arrived(END)
 
@@ -147,7 +147,6 @@ async def test_a_check_is_answered_with_the_place_it_named(state, bits):
 async def test_a_half_message_whose_body_cannot_be_read_is_checked_like_any_other():
     listener = Listener(checks=COMMIT)
     async with producing(listener) as (_, broker):
-        await broker.arrived(RequestCode.HEART_BEAT)
         await broker.check("id-1", place=7, is_corrupt=True)
         await broker.arrived(END)
 
@@ -190,7 +189,6 @@ async def held_at(producer, place: int) -> None:
 async def test_while_a_check_is_under_way_the_same_message_is_not_checked_again():
     listener = Listener(go_on=asyncio.Event())
     async with producing(listener) as (producer, broker):
-        await broker.arrived(RequestCode.HEART_BEAT)
         for place in (7, 8):
             await broker.check("id-1", place=place)
         await held_at(producer, 8)
@@ -236,7 +234,6 @@ async def test_checks_at_once_and_checks_held_are_bounded(caplog):
     listener = Listener(go_on=asyncio.Event())
     bounds: Any = {"check_thread_pool_max_size": 2, "check_request_hold_max": 4}
     async with producing(listener, **bounds) as (producer, broker):
-        await broker.arrived(RequestCode.HEART_BEAT)
         for number in range(5):
             await broker.check(f"id-{number}", place=number)
         await held_at(producer, 3)
@@ -251,7 +248,6 @@ async def test_checks_at_once_and_checks_held_are_bounded(caplog):
 async def test_a_check_for_another_group_is_left_to_its_members():
     listener = Listener()
     async with producing(listener) as (_, broker):
-        await broker.arrived(RequestCode.HEART_BEAT)
         await broker.check("other", place=1, group="other")
         await broker.check("mine", place=2)
         await broker.arrived(END)
@@ -262,7 +258,6 @@ async def test_a_check_for_another_group_is_left_to_its_members():
 async def test_closing_lets_a_check_end():
     listener = Listener(go_on=asyncio.Event())
     async with producing(listener) as (producer, broker):
-        await broker.arrived(RequestCode.HEART_BEAT)
         await broker.check("id-1", place=1)
         await held_at(producer, 1)
         asyncio.get_running_loop().call_later(0.05, listener.go_on.set)
@@ -274,7 +269,6 @@ async def test_closing_drops_a_check_that_does_not_end(monkeypatch, caplog):
     monkeypatch.setattr(check_back, "_CLOSE_GRACE", 0.05)
     listener = Listener(go_on=asyncio.Event())
     async with producing(listener) as (producer, broker):
-        await broker.arrived(RequestCode.HEART_BEAT)
         await broker.check("id-1", place=1)
         await held_at(producer, 1)
 

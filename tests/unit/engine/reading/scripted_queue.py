@@ -45,6 +45,10 @@ class Broker:
             return Reaction.PASS
         offset = int(request.ext_fields["queueOffset"] or 0)
         self.pulls.append(offset)
+        return self.answer(request, offset)
+
+    def answer(self, request: RemotingCommand, offset: int) -> Answer:
+        """Return the answer to a pull at an offset."""
         if not self.low <= offset < self.high:
             code = ResponseCode.PULL_NOT_FOUND if offset == self.high else ResponseCode.PULL_OFFSET_MOVED
             return response(code, 0, ext_fields=self.fields(min(max(offset, self.low), self.high)))

@@ -8,7 +8,6 @@ import pytest
 from rmqtools import aio
 from rmqtools.config import ClientConfig
 from rmqtools.errors import CorruptBodyError, ProtocolError
-from rmqtools.model.codes import RequestCode
 from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import QueueRange
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
@@ -37,10 +36,7 @@ class Damaged(Broker):
         super().__init__(0, 8)
         self._damaged = damaged
 
-    def __call__(self, request: RemotingCommand) -> Answer:
-        if request.code != RequestCode.PULL_MESSAGE:
-            return super().__call__(request)
-        self.pulls.append(int(request.ext_fields["queueOffset"] or 0))
+    def answer(self, request: RemotingCommand, offset: int) -> Answer:
         body = b"".join(self._damaged if offset == AT else stored(offset) for offset in range(8))
         return response(0, 0, ext_fields=self.fields(8), body=body)
 
