@@ -102,13 +102,6 @@ def test_a_broker_that_answers_in_parts_is_asked_for_the_rest():
             assert admin.fetch_group_list() == ["a", "b", "c"]
 
 
-def test_the_groups_of_a_topic_are_those_with_offsets_and_those_with_members(cluster, admin):
-    cluster.create_topic("read", queues=1)
-    cluster.commit("old", MessageQueue("read", "broker-a", 0), 0)
-
-    assert admin.fetch_topic_groups("read") == ["old"]
-
-
 @pytest.mark.parametrize("name", ["retry_max_times", "retry_queue_nums"])
 def test_a_setting_of_a_group_below_0_is_refused(cluster, admin, name):
     with pytest.raises(ConfigError, match=f"{name} = -1: want 0 or more"):

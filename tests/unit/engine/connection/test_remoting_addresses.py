@@ -16,22 +16,6 @@ NOWHERE = "127.9.9.9"
 
 
 @pytest.mark.parametrize(
-    "address_map",
-    [
-        pytest.param({f"{NOWHERE}:*": "127.0.0.1:*"}, id="prefix"),
-        pytest.param(lambda addr: addr.replace(NOWHERE, "127.0.0.1"), id="function"),
-    ],
-)
-async def test_a_producer_reaches_a_broker_whose_advertised_address_leads_nowhere(address_map):
-    async with ScriptedCluster({"broker-a": stored}).serving() as cluster:
-        cluster.announce("broker-a", cluster.addrs["broker-a"].replace("127.0.0.1", NOWHERE))
-        config = ProducerConfig(name_server=cluster.name_server, group="g", broker_address_map=address_map)
-        async with aio.Producer(config) as producer:
-            result = await producer.send(Message("Orders", b"found"))
-        assert (result.queue.broker_name, result.queue_offset) == ("broker-a", 5)
-
-
-@pytest.mark.parametrize(
     ("rules", "text"),
     [
         pytest.param(

@@ -48,11 +48,7 @@ def test_other_failures_may_pass_and_are_never_without_a_reason():
     assert why_no_connection(OSError(), Step.LOOK_UP) == ("name look-up failed: OSError()", False)
 
 
-def test_a_peer_that_hangs_up_on_plain_text_may_want_tls():
-    reason, is_final = why_hung_up(None, tls=False) or ("", False)
-
-    assert "set tls_enable=True" in reason
-    assert is_final
+def test_a_connection_of_plain_text_that_breaks_says_nothing_about_tls():
     assert why_hung_up(ConnectionResetError(), tls=False) is None
 
 
@@ -88,10 +84,6 @@ def test_a_certificate_must_name_the_address_unless_that_is_switched_off(checks)
 
     assert context is not None
     assert (context.check_hostname, context.verify_mode) == (checks, ssl.CERT_REQUIRED)
-
-
-def test_plain_text_needs_no_context():
-    assert tls_context(ClientConfig(name_server="127.0.0.1:1")) is None
 
 
 @pytest.mark.parametrize("name", ["ca.pem", "a\0b"], ids=["no-certificate", "no-name"])

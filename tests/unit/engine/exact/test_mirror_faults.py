@@ -212,24 +212,6 @@ async def test_a_topic_that_is_missing_from_the_start_is_an_error(topics):
                 await copy(east, west, topics=topics)
 
 
-async def test_both_topics_may_grow_though_their_brokers_differ_in_number():
-    brokers = ("broker-a", "broker-b")
-    async with FakeCluster(brokers, cluster="east") as east, FakeCluster(cluster="west") as west:
-        east.create_topic(TOPIC, queues=1)
-        west.create_topic(TOPIC, queues=2)
-        for name in brokers:
-            east.store(TOPIC, name.encode(), queue=MessageQueue(TOPIC, name, 0))
-        await copy(east, west)
-        east.create_topic(TOPIC, queues=2)
-        west.create_topic(TOPIC, queues=4)
-        for name in brokers:
-            for number in (0, 1):
-                east.store(TOPIC, b"more", queue=MessageQueue(TOPIC, name, number))
-        assert await copy(east, west) == 4
-
-        assert len(west.messages(TOPIC)) == 6
-
-
 async def test_queues_that_are_added_join_a_running_mirror():
     async with clusters(queues=1) as (east, west), mirror(east, west) as copying, following(copying):
         await until(lambda: copying.progress() and not copying.progress()[0].waits_for)

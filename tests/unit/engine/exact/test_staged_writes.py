@@ -176,16 +176,6 @@ async def test_one_writer_name_serves_two_targets():
         assert [message.body for message in cluster.messages("others")] == [b"c"]
 
 
-async def test_a_single_commit_without_rows_does_not_use_up_its_writer():
-    async with scene(is_recurring=False) as (cluster, producer, writes):
-        assert (await writes.commit(0, [])).rows == 0
-
-        done = await writes.commit(0, [await stage(producer, "a")])
-
-        assert (done.rows, done.is_first) == (1, True)
-        assert stored(cluster) == ["a"]
-
-
 async def test_an_empty_commit_is_decided_too():
     async with scene() as (cluster, producer, writes):
         assert (await writes.commit(1, [])).rows == 0
@@ -342,12 +332,6 @@ async def test_rows_that_expired_before_their_copy_are_refused_and_the_commit_ca
         assert stored(cluster) == ["a"]
 
 
-async def test_what_is_not_decided_cannot_be_given_up():
-    async with scene() as (_, _, writes):
-        with pytest.raises(ConfigError, match="there is no commit 1 of 'w' to give up"):
-            await writes.give_up(1)
-
-
 async def test_the_status_says_what_is_staged_decided_and_copied():
     async with scene() as (cluster, producer, writes):
         assert (await writes.status()).batch is None
@@ -426,12 +410,6 @@ async def test_a_negative_number_is_refused():
     async with scene() as (_, _, writes):
         with pytest.raises(MessageRejectedError, match="commit -1: want a number from 0 on"):
             await writes.commit(-1, [])
-
-
-async def test_a_broker_that_keeps_messages_too_shortly_is_refused():
-    async with scene() as (_, _, writes):
-        with pytest.raises(ConfigError, match=r"fileReservedTime=.* hours: less than the longest outage"):
-            await writes.prepare(longest_outage=1e9)
 
 
 async def test_a_decision_that_cannot_be_read_is_refused():
