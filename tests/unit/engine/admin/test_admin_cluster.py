@@ -4,11 +4,10 @@ import pytest
 
 from rmqtools import Admin, ClientConfig, MessageQueue, Perm
 from rmqtools.errors import ConfigError, PermissionDeniedError, TopicNotFoundError
-from rmqtools.model.codes import RequestCode
 from rmqtools.model.group_config import DataVersion, SubscriptionGroupConfig, SubscriptionGroupWrapper
 from rmqtools.protocol.wire.bodies import format_body
 from rmqtools.protocol.wire.command import response
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, RequestCode
 
 
 @pytest.fixture(scope="module")
@@ -56,17 +55,6 @@ def test_groups_of_all_brokers_are_listed_once_and_in_order(cluster, admin):
         cluster.create_group(name)
 
     assert [name for name in admin.fetch_group_list() if name in ("g1", "g2")] == ["g1", "g2"]
-
-
-def test_settings_of_all_groups_are_told_by_broker(cluster, admin):
-    cluster.create_group("patient", retry_max_times=99)
-
-    configs = admin.fetch_all_group_configs()["patient"]
-
-    assert {broker: config.retry_max_times for broker, config in configs.items()} == {
-        "broker-a": 99,
-        "broker-b": 99,
-    }
 
 
 def test_the_master_of_a_queue_tells_whether_it_has_a_group_and_creates_none(cluster, admin):

@@ -5,9 +5,8 @@ import pytest
 from rmqtools import ClientConfig
 from rmqtools.aio import Admin
 from rmqtools.errors import RemotingTimeoutError
-from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.wire.command import response
-from rmqtools.testing import NAME_SERVER, FakeCluster
+from rmqtools.testing import NAME_SERVER, FakeCluster, RequestCode, ResponseCode
 
 
 def patient(cluster: FakeCluster) -> Admin:

@@ -9,13 +9,12 @@ import pytest
 from rmqtools import ClientConfig, MessageQueue, aio
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.group import FindingKind, GroupLimits
-from rmqtools.model.codes import RequestCode
 from rmqtools.model.group import KVTable, SubscriptionData
 from rmqtools.model.running_info import ConsumerRunningInfo, PopProcessQueueInfo, ProcessQueueInfo
 from rmqtools.policy.group_check import SETTLE_SECONDS
 from rmqtools.protocol.wire.bodies import format_body
 from rmqtools.protocol.wire.command import response
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, RequestCode
 
 FIRST, SECOND = (MessageQueue("orders", "broker-a", number) for number in range(2))
 SUBSCRIBED = (SubscriptionData(topic="orders"),)

@@ -5,8 +5,7 @@ import pytest
 from rmqtools import Message, MessageQueue, Perm, Producer, ProducerConfig
 from rmqtools.broker import GroupBacklog
 from rmqtools.errors import ConfigError
-from rmqtools.model.codes import RequestCode
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, RequestCode
 
 A, B = "broker-a", "broker-b"
 

@@ -14,8 +14,7 @@ from rmqtools.errors import (
     RocketMQError,
 )
 from rmqtools.group import FindingKind
-from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.testing import FakeCluster, Reaction
+from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
 
 A, B = "broker-a", "broker-b"
 QUEUES = [MessageQueue("orders", broker, 0) for broker in (A, B)]

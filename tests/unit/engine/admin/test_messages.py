@@ -4,9 +4,8 @@ import pytest
 
 from rmqtools import Message, MessageQueue, Producer, ProducerConfig
 from rmqtools.errors import BrokerError, ConfigError, MessageRejectedError, UnsupportedError
-from rmqtools.model.codes import RequestCode
 from rmqtools.model.group_view import MessageTrack, TrackType
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, RequestCode
 from tests.support.behind_proxy import show_as_proxy
 
 QUEUE = MessageQueue("orders", "broker-a", 0)

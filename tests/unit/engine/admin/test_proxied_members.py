@@ -4,10 +4,9 @@ import json
 
 from rmqtools import ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.aio import Admin
-from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group_view import ProxiedMember
 from rmqtools.model.names import HEARTBEAT_SYNCER_TOPIC
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, RequestCode, ResponseCode
 
 
 def heartbeat(client_id: str, at: int, kind: str = "REGISTER", group: str = "g") -> bytes:

@@ -8,13 +8,12 @@ import sys
 
 import pytest
 
+from rmqtools import ClientConfig, ProducerConfig
 from rmqtools.aio import Producer
-from rmqtools.config import ClientConfig, ProducerConfig
 from rmqtools.engine.connection.client import ClientCore, client_id, local_address
 from rmqtools.errors import ClientStateError
-from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.wire.bodies import parse_json
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, RequestCode
 from tests.support.scripted_peer import ScriptedPeer
 
 

@@ -4,12 +4,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from rmqtools.config import ClientConfig
+from rmqtools import ClientConfig, ClusterInfo
 from rmqtools.engine.connection.name_server import NameServerClient
 from rmqtools.engine.connection.remoting import Remoting
 from rmqtools.errors import BrokerError, RemotingConnectError, RemotingError, TopicNotFoundError
 from rmqtools.model.codes import RequestCode
-from rmqtools.model.route import ClusterInfo
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from tests.support.scripted_peer import ScriptedPeer
 

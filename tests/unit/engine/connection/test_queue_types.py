@@ -6,13 +6,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from rmqtools.config import ClientConfig
+from rmqtools import ClientConfig, MessageQueue
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.errors import ConfigError
-from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.subscription import SQL92, build_subscription
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, RequestCode, ResponseCode
 from rmqtools.testing.fake.faults import FaultAnswer
 from tests.support.batch_topics import BATCH_CONFIG, NORMAL_CONFIG
 from tests.support.clock import ManualClock

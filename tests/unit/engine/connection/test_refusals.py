@@ -7,11 +7,10 @@ import pytest
 from rmqtools import MessageQueue, PullConsumer, PullConsumerConfig, PushConsumer, PushConsumerConfig
 from rmqtools.engine.connection.refusals import FETCH, HEARTBEAT, Refusals
 from rmqtools.errors import BrokerError, RemotingTimeoutError
-from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import MessageQueueAssignment, MessageRequestMode, QueryAssignmentResponseBody
 from rmqtools.protocol.wire.body_codec import format_body
 from rmqtools.protocol.wire.command import response
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, RequestCode, ResponseCode
 from tests.support.cluster_scene import wait_until
 
 REMARK = "User:bob has no permission to access Topic:t from 127.0.0.1, no matched policies."

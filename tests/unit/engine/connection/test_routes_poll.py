@@ -7,12 +7,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from rmqtools.config import ClientConfig
+from rmqtools import ClientConfig, MessageQueue
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.routes import Routes
 from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import ResponseCode
-from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.publish import TopicPublishInfo
 from rmqtools.policy.route_update import DEFAULT_TOPIC
 from rmqtools.protocol.wire.command import RemotingCommand, response

@@ -4,12 +4,9 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import Any
 
-from rmqtools import Message
+from rmqtools import Message, MessageQueue, ProducerConfig
 from rmqtools.aio import Producer
-from rmqtools.config import ProducerConfig
-from rmqtools.model.codes import RequestCode
-from rmqtools.model.queue import MessageQueue
-from rmqtools.testing import FakeCluster, Reaction
+from rmqtools.testing import FakeCluster, Reaction, RequestCode
 
 SINGLE, BATCH = RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE
 QUEUE = MessageQueue("T", "a", 1)

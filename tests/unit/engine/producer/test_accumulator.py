@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rmqtools import Message, SendStatus
+from rmqtools import Message, Outcome, SendStatus
 from rmqtools.engine.producer.send import ANY_QUEUE
 from rmqtools.errors import (
     ClientStateError,
@@ -15,11 +15,9 @@ from rmqtools.errors import (
     SendError,
     UnknownOutcomeError,
 )
-from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.model.result import Outcome
 from rmqtools.observer import observe
 from rmqtools.select import SelectMessageQueueByHash
-from rmqtools.testing import Reaction
+from rmqtools.testing import Reaction, RequestCode, ResponseCode
 from tests.support.send_ways import Observed
 from tests.support.trace_records import parse_pubs
 from tests.unit.engine.producer.accumulator_scene import (

@@ -3,9 +3,8 @@
 import array
 from typing import Any
 
-from rmqtools.config import ProducerConfig
+from rmqtools import Message, ProducerConfig
 from rmqtools.engine.producer.encode_send import Encoder
-from rmqtools.model.message import Message
 from rmqtools.protocol.messages.batch import decode_batch
 
 WIDE: Any = memoryview(array.array("q", range(16)))

@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
+from rmqtools import Message, ProducerConfig
 from rmqtools.aio import Producer, TransactionProducer
-from rmqtools.config import ProducerConfig
 from rmqtools.errors import ClientStateError
-from rmqtools.model.codes import RequestCode
-from rmqtools.model.message import Message
-from rmqtools.testing import Reaction
+from rmqtools.testing import Reaction, RequestCode
 from tests.support.scripted_cluster import ScriptedCluster, silent, stored
 from tests.support.scripted_transactions import TransactionBroker, until
 from tests.unit.engine.producer.test_transaction import Listener

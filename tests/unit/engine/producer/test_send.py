@@ -7,14 +7,11 @@ from functools import partial
 
 import pytest
 
-from rmqtools import Message, Outcome, SendStatus
+from rmqtools import Message, MessageQueue, Outcome, ProducerConfig, SendStatus
 from rmqtools.aio import Producer
-from rmqtools.config import ProducerConfig
 from rmqtools.errors import MessageRejectedError, SendError, SendManyError, UnknownOutcomeError
-from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import RemotingCommand
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, RequestCode, ResponseCode
 from tests.support.scripted_cluster import Answer, ScriptedCluster, says, silent, stored
 from tests.support.scripted_transactions import until
 

@@ -7,10 +7,9 @@ import pytest
 
 from rmqtools import Message, MessageQueue, SendStatus
 from rmqtools.errors import MessageRejectedError, PermissionDeniedError, SendError, UnknownOutcomeError
-from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.encoded_batch import EncodedBatch, MsgIds, StoredBatch
 from rmqtools.protocol.messages.batch import encode_batch
-from rmqtools.testing import Reaction
+from rmqtools.testing import Reaction, RequestCode, ResponseCode
 from tests.support.scripted_cluster import says, silent, stored
 from tests.unit.engine.producer.test_send import producing
 

@@ -6,9 +6,8 @@ import pytest
 
 from rmqtools import Message, Producer, ProducerConfig, ReplyMessage, create_reply
 from rmqtools.errors import MessageRejectedError, SendError, SendManyError, UnsupportedError
-from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.messages.properties import parse_properties
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, RequestCode
 from tests.support.behind_proxy import show_as_proxy, show_version
 
 SEND = RequestCode.SEND_MESSAGE_V2

@@ -3,9 +3,8 @@
 import pytest
 
 from rmqtools import Message, Producer, ProducerConfig
-from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.messages.properties import parse_properties
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, RequestCode
 from tests.support.batch_topics import BATCH_CONFIG, NORMAL_CONFIG
 
 ASKED, SENT = RequestCode.GET_TOPIC_CONFIG, RequestCode.SEND_BATCH_MESSAGE

@@ -4,8 +4,7 @@ import pytest
 
 from rmqtools import Message, MessageQueue, Producer, ProducerConfig
 from rmqtools.errors import RemotingConnectError
-from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.testing import Reaction
+from rmqtools.testing import Reaction, RequestCode, ResponseCode
 from tests.support.cluster_scene import wait_until
 
 MESSAGE = Message("T", b"body")

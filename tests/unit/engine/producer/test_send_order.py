@@ -7,9 +7,8 @@ import pytest
 
 from rmqtools import Message, Producer, ProducerConfig
 from rmqtools.errors import SendError
-from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, RequestCode
 from tests.support.behind_proxy import PROXY_FIELDS
 from tests.support.scripted_cluster import silent, stored
 from tests.unit.engine.producer.test_send import producing

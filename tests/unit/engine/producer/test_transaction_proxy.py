@@ -6,8 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from rmqtools import Message, ProducerConfig, TransactionProducer
-from rmqtools.model.codes import RequestCode
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, RequestCode
 from tests.support.behind_proxy import show_as_proxy
 from tests.support.cluster_scene import wait_until
 from tests.support.transactions import COMMIT, ROLLBACK, Listener

@@ -5,14 +5,11 @@ from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Any
 
-from rmqtools import aio
-from rmqtools.config import ClientConfig
+from rmqtools import ClientConfig, MessageQueue, QueueRange, aio
 from rmqtools.model.block import MessageBlock
-from rmqtools.model.codes import RequestCode, ResponseCode
-from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.protocol.messages.stored import decode_message
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from rmqtools.testing import FakeCluster, Reaction, encode_stored, stored_message
+from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode, encode_stored, stored_message
 from rmqtools.testing.fake.servers import slave_name
 from tests.support.scripted_peer import run
 

@@ -14,10 +14,9 @@ from rmqtools import Client, ClientConfig, QueueRange
 from rmqtools.engine.reading.range_read import IN_FLIGHT, RangeReader
 from rmqtools.errors import BrokerError, DataLossError, ProtocolError, RemotingTimeoutError
 from rmqtools.model.block import LARGE_MESSAGE_BYTES
-from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.messages.stored import decode_message, encode_message
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from rmqtools.testing import FakeCluster, Fault
+from rmqtools.testing import FakeCluster, Fault, RequestCode, ResponseCode
 from tests.support.behind_proxy import show_as_proxy
 from tests.unit.engine.reading.scripted_queue import (
     QUEUE,

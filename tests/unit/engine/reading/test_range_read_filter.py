@@ -6,11 +6,10 @@ import pytest
 
 from rmqtools.engine.reading.range_filter import is_wanted, read_filter
 from rmqtools.errors import BrokerError, ConfigError, DataLossError
-from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.policy.subscription import build_subscription
 from rmqtools.protocol.messages.inner_batch import INNER_BATCH
 from rmqtools.protocol.wire.command import RemotingCommand, response
-from rmqtools.testing import stored_message
+from rmqtools.testing import RequestCode, ResponseCode, stored_message
 from tests.support.batch_topics import BATCH_CONFIG
 from tests.unit.engine.reading.scripted_queue import Answer, Broker, flat, read
 

@@ -5,11 +5,8 @@ from typing import Any
 
 import pytest
 
-from rmqtools import aio
-from rmqtools.config import ClientConfig
+from rmqtools import ClientConfig, MessageExt, QueueRange, aio
 from rmqtools.errors import CorruptBodyError, ProtocolError
-from rmqtools.model.message import MessageExt
-from rmqtools.model.queue import QueueRange
 from rmqtools.model.sys_flag import COMPRESSED_FLAG
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from tests.support.scripted_peer import run
