@@ -20,6 +20,7 @@ from rmqtools.engine.connection.transport import Connection
 from rmqtools.testing.fake.server import Peer
 from tests.support.clock import ManualClock
 from tests.support.scripted_peer import ScriptedPeer
+from tests.unit.engine.connection.test_transport import ignore
 from tests.unit.engine.consumer.push_scene import until
 
 
@@ -40,17 +41,13 @@ class Scene:
         """Open another connection of the loop's."""
         host, _, port = self.peer.addr.partition(":")
         _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: Connection(self.peer.addr, on_request=_nothing, max_frame_bytes=2**24), host, int(port)
+            lambda: Connection(self.peer.addr, on_request=ignore, max_frame_bytes=2**24), host, int(port)
         )
         self.opened.append(connection)
         return connection
 
     def take(self, beside: Connection | None = None) -> Any:
         return self.pool.take(beside or self.beside, 3.0)
-
-
-async def _nothing(request, addr) -> None:
-    return None
 
 
 @asynccontextmanager

@@ -3,35 +3,67 @@
 import asyncio
 import socket
 import struct
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from rmqtools import ClientConfig, MessageQueue, ProducerConfig
+from rmqtools import ClientConfig, Message, MessageQueue, ProducerConfig
 from rmqtools.aio import Admin, ExactAppender, Producer
 from rmqtools.errors import BrokerError, ClientStateError, ConfigError, ExactAppendError, SendError
-from rmqtools.model.append_mark import FENCE_TOPIC
+from rmqtools.model.append_mark import APPEND_MARK, FENCE_TOPIC, AppendMark, parse_mark
 from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
 from tests.support.relay import Relay
 from tests.support.scripted_transactions import until
-from tests.unit.engine.exact.exact_scene import (
-    QUEUE,
-    TOPIC,
-    append,
-    appender,
-    cut,
-    messages,
-    scene,
-    store_marked,
-    stored,
-)
+
+TOPIC = "target"
+QUEUE = MessageQueue(TOPIC, "broker-a", 0)
+WRITER = "w"
+BATCH = RequestCode.SEND_BATCH_MESSAGE
+
+
+@asynccontextmanager
+async def scene(**settings: Any) -> AsyncIterator[tuple[FakeCluster, Producer]]:
+    """A cluster whose brokers make no topics by themselves, and a producer."""
+    async with FakeCluster(auto_create_topics=False) as cluster:
+        cluster.create_topic(TOPIC, queues=2)
+        async with Producer(ProducerConfig(name_server=cluster.name_server, **settings)) as producer:
+            yield cluster, producer
+
+
+def appender(producer: Producer, **settings: Any) -> ExactAppender:
+    given: dict[str, Any] = {"writer": WRITER, "settle_seconds": 2.0} | settings
+    return ExactAppender(producer, QUEUE, **given)
+
+
+def cut(writer: ExactAppender) -> None:
+    """Break the connection of a writer."""
+    writer._writer._broker.abort()
+
+
+def messages(positions: Sequence[int]) -> list[Message]:
+    return [Message(TOPIC, str(position).encode()) for position in positions]
+
+
+async def append(to: ExactAppender, *positions: int) -> None:
+    await to.append(messages(positions), positions)
+
+
+def store_marked(cluster: FakeCluster, position: int) -> None:
+    """Store a message as the writer would have it."""
+    mark = str(AppendMark(position, WRITER))
+    cluster.store(TOPIC, str(position).encode(), queue=QUEUE, properties={APPEND_MARK: mark})
+
+
+def stored(cluster: FakeCluster) -> list[int]:
+    """The positions in the queue, in its order."""
+    marks = [parse_mark(message.properties.get(APPEND_MARK)) for message in cluster.messages(TOPIC, QUEUE)]
+    return [mark.position for mark in marks if mark is not None]
 
 
 def administration(cluster: FakeCluster) -> Admin:
     return Admin(ClientConfig(name_server=cluster.name_server))
-
-
-BATCH = RequestCode.SEND_BATCH_MESSAGE
 
 
 async def test_a_dead_writer_without_a_hint_is_found_behind_foreign_messages():

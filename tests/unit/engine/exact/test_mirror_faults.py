@@ -34,10 +34,6 @@ async def die(dead: Mirror, *clusters: FakeCluster) -> None:
         cluster.advance(61.0)
 
 
-def all_bodies(cluster: FakeCluster, topic: str = TOPIC) -> list[bytes]:
-    return sorted(message.body for message in cluster.messages(topic))
-
-
 # the source
 
 
@@ -178,7 +174,7 @@ async def test_queues_whose_broker_is_down_at_a_start_are_awaited_and_then_copie
             east.restart("broker-b")
             await running
 
-        assert all_bodies(west) == [b"broker-a", b"broker-b", b"more"]
+        assert sorted(message.body for message in west.messages(TOPIC)) == [b"broker-a", b"broker-b", b"more"]
 
 
 async def test_routes_that_no_name_server_tells_are_awaited(caplog):

@@ -13,7 +13,7 @@ from rmqtools.errors import BackPressureError, ClientStateError, MessageRejected
 from rmqtools.model.result import SendsInFlight
 from rmqtools.testing import Reaction
 from tests.support.patience import PATIENCE
-from tests.unit.engine.producer.accumulator_scene import BATCH, SINGLE, lingering, plain, send_all, slow
+from tests.unit.engine.producer.test_accumulator import BATCH, SINGLE, lingering, plain, send_all, slow
 
 
 def bound(**settings) -> InFlight:
@@ -21,9 +21,9 @@ def bound(**settings) -> InFlight:
     return InFlight(ProducerConfig(name_server="127.0.0.1:9876", **wanted), SYSTEM_CLOCK)
 
 
-def is_full(in_flight: InFlight, size: int = 1) -> bool:
-    """Return whether a send of this size finds no room now; it leaves at once."""
-    place = Reservation(size)
+def is_full(in_flight: InFlight) -> bool:
+    """Return whether a send of one byte finds no room now; it leaves at once."""
+    place = Reservation(1)
     try:
         in_flight.enter_on_thread(place, 0.0)
     except BackPressureError:
