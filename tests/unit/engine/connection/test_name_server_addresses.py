@@ -62,13 +62,6 @@ async def test_names_are_resolved_again_after_a_failure_and_not_before(names, cl
     assert await servers.current() == ("10.0.0.3:9876", "10.0.0.4:9876")
 
 
-async def test_the_list_may_be_replaced_and_names_in_it_are_resolved(names):
-    names["headless"] = ["10.0.0.1", "10.0.0.2"]
-    servers = addresses("10.0.0.9:1")
-    servers.replace("headless:9876")
-    assert await servers.current() == ("10.0.0.1:9876", "10.0.0.2:9876")
-
-
 def test_pins_are_written_to_every_address_of_a_list_that_was_replaced():
     with FakeCluster(name_servers=2) as cluster, Admin(ClientConfig(name_server="127.0.0.1:1")) as admin:
         admin.update_name_server(cluster.name_server)

@@ -45,11 +45,11 @@ def answering_after(silences: int) -> ScriptedPeer:
 @asynccontextmanager
 async def asking(
     peer: ScriptedPeer | None = None, clock: Clock = SYSTEM_CLOCK, **settings: Any
-) -> AsyncIterator[Remoting]:
-    """The client, while ``peer`` listens."""
-    async with (peer or ScriptedPeer()).serving():
+) -> AsyncIterator[tuple[Remoting, ScriptedPeer]]:
+    """A client, and the peer that listens meanwhile."""
+    async with (peer or ScriptedPeer()).serving() as peer:
         client = Remoting(ClientConfig(name_server="127.0.0.1:9876", **settings), clock=clock)
-        yield client
+        yield client, peer
         await client.close()
 
 
@@ -62,8 +62,7 @@ async def test_answers_reach_their_own_requests_in_any_order_on_one_connection()
             return None
         return b"".join(encode_command(response(0, r.opaque, remark=r.remark)) for r in reversed(held))
 
-    peer = ScriptedPeer(answer_when_three_are_here)
-    async with asking(peer) as client:
+    async with asking(ScriptedPeer(answer_when_three_are_here)) as (client, peer):
         asks = [RemotingCommand(28, remark=text) for text in ("a", "b", "c")]
         answers = await asyncio.gather(*(client.invoke(peer.addr, ask) for ask in asks))
 
@@ -72,8 +71,7 @@ async def test_answers_reach_their_own_requests_in_any_order_on_one_connection()
 
 
 async def test_an_answer_after_its_timeout_disturbs_nothing():
-    peer = answering_after(1)
-    async with asking(peer) as client:
+    async with asking(answering_after(1)) as (client, peer):
         with pytest.raises(RemotingTimeoutError):
             await client.invoke(peer.addr, ASK, timeout=0.05)
         await peer.say(encode_command(response(0, peer.requests[0].opaque)))
@@ -82,7 +80,7 @@ async def test_an_answer_after_its_timeout_disturbs_nothing():
 
 async def test_a_refused_connection_is_told_from_a_lost_one():
     peer = ScriptedPeer(disconnects=True)
-    async with asking() as client:
+    async with asking() as (client, _):
         async with peer.serving():
             with pytest.raises(ConnectionLostError, match=peer.addr):
                 await client.invoke(peer.addr, ASK)
@@ -91,9 +89,8 @@ async def test_a_refused_connection_is_told_from_a_lost_one():
 
 
 async def test_an_address_that_refused_twice_is_tried_again_only_after_a_pause(clock):
-    peer = ScriptedPeer(echo)
     target = ["127.0.0.1:1"]  # nobody listens there
-    async with asking(peer, clock, broker_address_map=lambda _: target[0]) as client:
+    async with asking(ScriptedPeer(echo), clock, broker_address_map=lambda _: target[0]) as (client, peer):
         for _ in range(2):
             with pytest.raises(RemotingConnectError, match="Connect call failed"):
                 await client.invoke("broker:1", ASK)
@@ -107,8 +104,7 @@ async def test_an_address_that_refused_twice_is_tried_again_only_after_a_pause(c
 
 
 async def test_a_no_is_an_error_with_code_remark_and_address():
-    peer = ScriptedPeer(lambda _: response(17, 0, remark="no such topic"))
-    async with asking(peer) as client:
+    async with asking(ScriptedPeer(lambda _: response(17, 0, remark="no such topic"))) as (client, peer):
         with pytest.raises(BrokerError, match=r"answered TOPIC_NOT_EXIST \(17\): no such topic") as caught:
             await client.invoke_ok(peer.addr, ASK)
     assert (caught.value.code, caught.value.addr) == (ResponseCode.TOPIC_NOT_EXIST, peer.addr)
@@ -124,8 +120,7 @@ async def test_a_no_is_an_error_with_code_remark_and_address():
     ],
 )
 async def test_another_protocol_on_the_port_is_named_at_once(greeting: bytes, named: str):
-    peer = ScriptedPeer(greeting=greeting)
-    async with asking(peer) as client:
+    async with asking(ScriptedPeer(greeting=greeting)) as (client, peer):
         with pytest.raises(ProtocolError, match=f"{peer.addr}: .*{named}"):
             await client.invoke(peer.addr, ASK)
 
@@ -148,8 +143,7 @@ async def fail(request: RemotingCommand, addr: str) -> RemotingCommand:
     ids=["handled", "nobody-handles-it", "the-handler-raises"],
 )
 async def test_each_request_of_a_broker_is_answered(handlers, code, remark):
-    peer = ScriptedPeer(echo)
-    async with asking(peer) as client:
+    async with asking(ScriptedPeer(echo)) as (client, peer):
         for handler in handlers:
             client.on_request(RequestCode.CHECK_TRANSACTION_STATE, handler)
         await client.invoke(peer.addr, ASK)
@@ -162,8 +156,7 @@ async def test_each_request_of_a_broker_is_answered(handlers, code, remark):
 
 
 async def test_a_peer_that_takes_no_bytes_is_told_from_one_that_does_not_answer_and_delays_no_closing():
-    peer = ScriptedPeer(reads=False)
-    async with asking(peer) as client:
+    async with asking(ScriptedPeer(reads=False)) as (client, peer):
         with pytest.raises(RemotingTimeoutError):
             await client.invoke(peer.addr, LARGE, timeout=0.05)
         with pytest.raises(RemotingConnectError, match=r"took no bytes for 0\.0\d+ s: nothing was sent"):
@@ -172,16 +165,14 @@ async def test_a_peer_that_takes_no_bytes_is_told_from_one_that_does_not_answer_
 
 
 async def test_one_way_commands_wait_for_a_peer_that_takes_no_bytes():
-    peer = ScriptedPeer(reads=False)
-    async with asking(peer) as client:
+    async with asking(ScriptedPeer(reads=False)) as (client, peer):
         await client.invoke_oneway(peer.addr, LARGE, timeout=1)
         with pytest.raises(RemotingConnectError, match="took no bytes"):
             await client.invoke_oneway(peer.addr, LARGE, timeout=0.05)
 
 
 async def test_a_connection_on_which_nothing_comes_any_more_is_replaced_by_a_new_one():
-    peer = answering_after(1)
-    async with asking(peer) as client:
+    async with asking(answering_after(1)) as (client, peer):
         with pytest.raises(RemotingTimeoutError):
             await client.invoke(peer.addr, ASK, timeout=0.25)
         assert (await client.invoke(peer.addr, ASK, timeout=2)).code == ResponseCode.SUCCESS
@@ -189,8 +180,7 @@ async def test_a_connection_on_which_nothing_comes_any_more_is_replaced_by_a_new
 
 
 async def test_a_connection_that_is_only_slow_is_kept():
-    peer = answering_after(1)
-    async with asking(peer) as client:
+    async with asking(answering_after(1)) as (client, peer):
         slow = asyncio.ensure_future(client.invoke(peer.addr, ASK, timeout=0.25))
         await until(lambda: peer.requests)
         await client.invoke(peer.addr, ASK)
@@ -214,7 +204,7 @@ def connects(monkeypatch) -> list[object]:
 
 
 async def test_closing_tells_those_who_wait_for_a_connection_and_those_who_ask_later(connects):
-    async with asking() as client:
+    async with asking() as (client, _):
         waiting = asyncio.ensure_future(client.invoke("127.0.0.1:1", ASK))
         await until(lambda: connects)
         await client.close()
@@ -225,7 +215,7 @@ async def test_closing_tells_those_who_wait_for_a_connection_and_those_who_ask_l
 
 
 async def test_a_connection_that_is_never_made_is_given_up_and_tried_afresh(connects):
-    async with asking(connect_timeout=0.05) as client:
+    async with asking(connect_timeout=0.05) as (client, _):
         for _ in range(2):
             with pytest.raises(RemotingConnectError, match=r"connect: no answer within 0\.05"):
                 await client.invoke("127.0.0.1:1", ASK)

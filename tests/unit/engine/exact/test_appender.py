@@ -11,7 +11,7 @@ import pytest
 
 from rmqtools import ClientConfig, Message, MessageQueue, ProducerConfig
 from rmqtools.aio import Admin, ExactAppender, Producer
-from rmqtools.errors import BrokerError, ClientStateError, ConfigError, ExactAppendError, SendError
+from rmqtools.errors import BrokerError, ClientStateError, ConfigError, ExactAppendError
 from rmqtools.model.append_mark import APPEND_MARK, FENCE_TOPIC, AppendMark, parse_mark
 from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
 from tests.support.relay import Relay
@@ -362,16 +362,6 @@ async def test_a_broker_that_refuses_a_writers_start_is_not_asked_again():
             await appender(producer).start()
 
         assert refusing.fired() == 1
-
-
-async def test_a_refusal_is_raised_and_the_writer_goes_on():
-    async with scene() as (cluster, producer), appender(producer) as writer:
-        cluster.fault(code=BATCH, answer=ResponseCode.MESSAGE_ILLEGAL)
-        with pytest.raises(SendError, match="did not take 2 message"):
-            await append(writer, 0, 1)
-        await append(writer, 0)
-
-        assert stored(cluster) == [0]
 
 
 async def test_an_internal_error_of_a_broker_that_has_stored_the_messages_counts_as_stored():

@@ -161,21 +161,6 @@ async def test_first_rows_are_kept_if_asked_for_and_only_by_the_last_commit(capl
         assert stored(cluster) == ["a1", "a2"]
 
 
-async def test_one_writer_name_serves_two_targets():
-    async with scene() as (cluster, producer, writes):
-        cluster.create_topic("others", queues=2)
-        await writes.commit(1, [await stage(producer, "a", "b")])
-
-        async with StagedWrites(
-            producer, topic="others", staging_topic=STAGING, writer="w", settle_seconds=0.2
-        ) as other:
-            done = await other.commit(1, [await stage(producer, "c")])
-
-        assert (done.rows, done.is_first) == (1, True)
-        assert stored(cluster) == ["a", "b"]
-        assert [message.body for message in cluster.messages("others")] == [b"c"]
-
-
 async def test_an_empty_commit_is_decided_too():
     async with scene() as (cluster, producer, writes):
         assert (await writes.commit(1, [])).rows == 0
