@@ -114,21 +114,6 @@ async def test_of_two_processes_that_commit_the_same_rows_one_copies_them(monkey
         assert stored(cluster) == ["a", "b"]
 
 
-async def test_of_two_processes_that_commit_other_rows_one_stops(monkeypatch):
-    monkeypatch.setattr(queue_writer, "_PAUSE", 0.05)
-    async with scene() as (cluster, producer, writes), staged(producer) as other:
-        mine, theirs = [await stage(producer, "a", "b")], [await stage(producer, "c", "d")]
-
-        done = await asyncio.gather(
-            writes.commit(1, mine, digest=7), other.commit(1, theirs, digest=8), return_exceptions=True
-        )
-
-        errors = [str(each) for each in done if isinstance(each, ExactAppendError)]
-        assert len(errors) == 1
-        assert "has 2 rows now, and 2 other rows of it are stored in topic 'orders'" in errors[0]
-        assert stored(cluster) in (["a", "b"], ["c", "d"])
-
-
 @pytest.mark.parametrize("again", [1, 2], ids=["not the last one", "the last one"])
 async def test_a_commit_run_again_with_other_rows_is_refused_and_says_what_is_stored(again):
     async with scene() as (cluster, producer, writes):
@@ -395,20 +380,6 @@ async def test_a_negative_number_is_refused():
     async with scene() as (_, _, writes):
         with pytest.raises(MessageRejectedError, match="commit -1: want a number from 0 on"):
             await writes.commit(-1, [])
-
-
-async def test_a_decision_that_cannot_be_read_is_refused():
-    async with scene() as (cluster, producer, writes):
-        await writes.commit(1, [])
-        told = cluster.messages(DECISIONS)[0]
-        await producer.send(
-            Message(
-                DECISIONS, b"yes", tags=told.tags, keys=told.keys or (), properties={"RMQTOOLS_DECISION": "x"}
-            )
-        )
-
-        with pytest.raises(ExactAppendError, match="is not one of staged writes"):
-            await writes.commit(1, [])
 
 
 async def test_all_locks_are_held_before_anything_is_decided():

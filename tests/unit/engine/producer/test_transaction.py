@@ -49,18 +49,18 @@ class Listener:
 
 @asynccontextmanager
 async def producing(listener: Listener, broker: TransactionBroker | None = None, **settings):
-    """A producer that its broker knows, and the broker with the requests."""
+    """A producer that its broker knows, the broker with the requests, and the listener."""
     broker = broker or TransactionBroker()
     async with broker.serving():
         config = ProducerConfig(name_server=broker.name_server, group="g", **settings)
         async with TransactionProducer(config, listener) as producer:
             await broker.arrived(RequestCode.HEART_BEAT)
-            yield producer, broker
+            yield producer, broker, listener
 
 
 async def send_one(listener: Listener, broker: TransactionBroker | None = None, **settings):
     """Send one message in a transaction; the result and the broker's ENDs."""
-    async with producing(listener, broker, **settings) as (producer, broker):
+    async with producing(listener, broker, **settings) as (producer, broker, _):
         result = await producer.send_message_in_transaction(MESSAGE)
         await broker.arrived(END)
     return result, broker.requests(END)
@@ -104,8 +104,7 @@ async def test_a_half_message_that_is_not_safe_is_rolled_back_without_a_local_tr
 
 
 async def test_a_half_message_without_an_answer_is_unknown_and_nothing_is_decided():
-    listener = Listener()
-    async with producing(listener, TransactionBroker(sends=silent)) as (producer, broker):
+    async with producing(Listener(), TransactionBroker(sends=silent)) as (producer, broker, listener):
         with pytest.raises(UnknownOutcomeError):
             await producer.send_message_in_transaction(MESSAGE, timeout=0.2)
         assert producer._check_back._executing == {}
@@ -132,8 +131,7 @@ async def test_a_decision_that_may_not_have_been_taken_is_told_and_not_sent_agai
     ("state", "bits"), [(COMMIT, "8"), (ROLLBACK, "12"), (UNKNOWN, "0"), (raise_now, "0")]
 )
 async def test_a_check_is_answered_with_the_place_it_named(state, bits):
-    listener = Listener(checks=state)
-    async with producing(listener) as (_, broker):
+    async with producing(Listener(checks=state)) as (_, broker, listener):
         await broker.check("id-1", place=7)
         await broker.arrived(END)
 
@@ -145,8 +143,7 @@ async def test_a_check_is_answered_with_the_place_it_named(state, bits):
 
 
 async def test_a_half_message_whose_body_cannot_be_read_is_checked_like_any_other():
-    listener = Listener(checks=COMMIT)
-    async with producing(listener) as (_, broker):
+    async with producing(Listener(checks=COMMIT)) as (_, broker, listener):
         await broker.check("id-1", place=7, is_corrupt=True)
         await broker.arrived(END)
 
@@ -156,8 +153,7 @@ async def test_a_half_message_whose_body_cannot_be_read_is_checked_like_any_othe
 
 
 async def test_a_check_during_the_local_transaction_waits_and_the_decision_names_its_place():
-    listener = Listener(go_on=asyncio.Event())
-    async with producing(listener) as (producer, broker):
+    async with producing(Listener(go_on=asyncio.Event())) as (producer, broker, listener):
         sending = asyncio.create_task(producer.send_message_in_transaction(MESSAGE))
         await broker.arrived(RequestCode.SEND_MESSAGE_V2)
         await until(lambda: listener.executed)
@@ -187,8 +183,7 @@ async def held_at(producer, place: int) -> None:
 
 
 async def test_while_a_check_is_under_way_the_same_message_is_not_checked_again():
-    listener = Listener(go_on=asyncio.Event())
-    async with producing(listener) as (producer, broker):
+    async with producing(Listener(go_on=asyncio.Event())) as (producer, broker, listener):
         for place in (7, 8):
             await broker.check("id-1", place=place)
         await held_at(producer, 8)
@@ -201,8 +196,7 @@ async def test_while_a_check_is_under_way_the_same_message_is_not_checked_again(
 
 
 async def test_a_copy_of_what_was_decided_is_rolled_back_without_asking():
-    listener = Listener()
-    async with producing(listener) as (producer, broker):
+    async with producing(Listener()) as (producer, broker, listener):
         result = await producer.send_message_in_transaction(MESSAGE)
         await broker.check(result.msg_id, place=7)
         await broker.arrived(END, 2)
@@ -214,13 +208,13 @@ async def test_a_copy_of_what_was_decided_is_rolled_back_without_asking():
 
 
 async def test_what_may_not_have_been_taken_is_checked_as_usual():
-    listener, taken = Listener(), []
+    taken = list[Any]()
 
     def ends(command):
         taken.append(command)
         return answers(ResponseCode.SYSTEM_BUSY if len(taken) == 1 else ResponseCode.SUCCESS)(command)
 
-    async with producing(listener, TransactionBroker(ends=ends)) as (producer, broker):
+    async with producing(Listener(), TransactionBroker(ends=ends)) as (producer, broker, listener):
         result = await producer.send_message_in_transaction(MESSAGE)
         await broker.check(result.msg_id, place=7)
         await broker.arrived(END, 2)
@@ -233,7 +227,7 @@ async def test_what_may_not_have_been_taken_is_checked_as_usual():
 async def test_checks_at_once_and_checks_held_are_bounded(caplog):
     listener = Listener(go_on=asyncio.Event())
     bounds: Any = {"check_thread_pool_max_size": 2, "check_request_hold_max": 4}
-    async with producing(listener, **bounds) as (producer, broker):
+    async with producing(listener, **bounds) as (producer, broker, _):
         for number in range(5):
             await broker.check(f"id-{number}", place=number)
         await held_at(producer, 3)
@@ -246,8 +240,7 @@ async def test_checks_at_once_and_checks_held_are_bounded(caplog):
 
 
 async def test_a_check_for_another_group_is_left_to_its_members():
-    listener = Listener()
-    async with producing(listener) as (_, broker):
+    async with producing(Listener()) as (_, broker, listener):
         await broker.check("other", place=1, group="other")
         await broker.check("mine", place=2)
         await broker.arrived(END)
@@ -256,8 +249,7 @@ async def test_a_check_for_another_group_is_left_to_its_members():
 
 
 async def test_closing_lets_a_check_end():
-    listener = Listener(go_on=asyncio.Event())
-    async with producing(listener) as (producer, broker):
+    async with producing(Listener(go_on=asyncio.Event())) as (producer, broker, listener):
         await broker.check("id-1", place=1)
         await held_at(producer, 1)
         asyncio.get_running_loop().call_later(0.05, listener.go_on.set)
@@ -267,8 +259,7 @@ async def test_closing_lets_a_check_end():
 
 async def test_closing_drops_a_check_that_does_not_end(monkeypatch, caplog):
     monkeypatch.setattr(check_back, "_CLOSE_GRACE", 0.05)
-    listener = Listener(go_on=asyncio.Event())
-    async with producing(listener) as (producer, broker):
+    async with producing(Listener(go_on=asyncio.Event())) as (producer, broker, _):
         await broker.check("id-1", place=1)
         await held_at(producer, 1)
 
@@ -281,7 +272,7 @@ async def test_brokers_are_told_of_the_group_before_anything_is_sent_and_again_o
 ):
     monkeypatch.setattr(transaction, "_ANNOUNCE_INTERVAL", 0.05)
     monkeypatch.setattr(client, "_FIRST_HEARTBEAT_DELAY", 0.05)
-    async with producing(Listener()) as (producer, broker):
+    async with producing(Listener()) as (producer, broker, _):
         first, _ = await broker.arrived(RequestCode.HEART_BEAT, 2)  # at once, and the regular one
         assert json.loads(first.body)["producerDataSet"] == [{"groupName": "g"}]
         for connection in list(producer._client.remoting.connections.values()):
@@ -306,7 +297,7 @@ def test_the_default_group_is_refused():
     ],
 )
 async def test_a_delay_and_a_priority_are_refused(setting, text):
-    async with producing(Listener()) as (producer, broker):
+    async with producing(Listener()) as (producer, broker, _):
         with pytest.raises(MessageRejectedError, match=f"cannot have a {text}"):
             await producer.send_message_in_transaction(Message("T", b"x", **setting))
 
