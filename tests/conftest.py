@@ -18,7 +18,7 @@ from rmqtools import Admin, Client, ClientConfig, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
 from tests.support.clock import ManualClock
 from tests.support.patience import PATIENT_REQUEST
-from tests.support.proxy import running_proxy
+from tests.support.proxy import running_server
 from tests.support.resting import RestingCluster
 from tests.support.scripted_peer import run
 
@@ -74,8 +74,8 @@ def own_cluster() -> Iterator[LocalCluster]:
 @pytest.fixture(scope="session")
 def proxy(local_cluster: "SharedCluster", tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a 5.x proxy of the local cluster, started once per test run, when first needed."""
-    with running_proxy(local_cluster, tmp_path_factory.mktemp("proxy")) as address:
-        yield address
+    with running_server(local_cluster, tmp_path_factory.mktemp("proxy")) as server:
+        yield server.address
 
 
 @pytest.fixture(scope="session")

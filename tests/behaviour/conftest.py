@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rmqtools import Admin, ClientConfig
+from rmqtools import Admin, ClientConfig, Producer, ProducerConfig
 from rmqtools.testing import FakeCluster
 from tests.behaviour.site import Site
 from tests.behaviour.wire import Wire
+from tests.support.patience import PATIENT_REQUEST
 
 
 @pytest.fixture(
@@ -46,6 +47,20 @@ def make_wire(site: Site) -> Iterator[Callable[[], Wire]]:
 def wire(make_wire: Callable[[], Wire]) -> Wire:
     """A connection to the broker."""
     return make_wire()
+
+
+@pytest.fixture
+def producer(site: Site) -> Iterator[Producer]:
+    """A producer that soon knows new queues."""
+    config = ProducerConfig(
+        name_server=site.name_server,
+        group="tests",
+        send_timeout=PATIENT_REQUEST,
+        request_timeout=PATIENT_REQUEST,
+        poll_name_server_interval=0.2,
+    )
+    with Producer(config) as producer:
+        yield producer
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import asyncio
 import re
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -80,11 +81,9 @@ def test_threads_that_send_batches_at_the_same_time_have_a_connection_each(clust
             asked.wait(10)
             producer.send_batch(BATCH)
 
-        threads = [threading.Thread(target=send) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as threads:
+            for sent in [threads.submit(send) for _ in range(4)]:
+                sent.result()
         open_at_once = len(pool_of(producer))
 
     assert len(cluster.messages("T")) == WARM + 4 * len(BATCH)

@@ -4,24 +4,18 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 
 import pytest
 
-from rmqtools import (
-    ConsumeFromWhere,
-    Message,
-    MessageQueue,
-    Producer,
-    ProducerConfig,
-    PushConsumer,
-    PushConsumerConfig,
-)
+from rmqtools import Message, MessageQueue, Producer, ProducerConfig, PushConsumer
 from rmqtools.errors import SendError
 from rmqtools.model.codes import ResponseCode
 from tests.behaviour.site import Site, consumer_offset, offset_of, until
 from tests.behaviour.wire import Wire
 from tests.support.bursts import note_sources
+from tests.support.listening import listening
 from tests.support.patience import PATIENCE, PATIENT_REQUEST
 
 EACH = 2_000  # messages of each of the two queues
@@ -91,16 +85,10 @@ def slow_from(count: int, listener: Listener, reached: threading.Event) -> None:
         time.sleep(0.001)
 
 
-def member(site: Site, group: str, topic: str, listener: Listener, **settings) -> PushConsumer:
-    config = PushConsumerConfig(
-        name_server=site.name_server,
-        group=group,
-        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        **settings,
-    )
-    consumer = PushConsumer(config)
-    consumer.subscribe(topic, listener)
-    return consumer
+def member(
+    site: Site, group: str, topic: str, listener: Listener, **settings
+) -> AbstractContextManager[PushConsumer]:
+    return listening(site.name_server, topic, listener, group=group, **settings)
 
 
 @pytest.mark.parametrize("orderly", [False, True])

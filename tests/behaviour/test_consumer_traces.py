@@ -1,35 +1,21 @@
 """Trace records of push consumers: alike on the fake cluster and on a real one."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from rmqtools import (
     Client,
     ClientConfig,
     ConsumeConcurrentlyStatus,
-    ConsumeFromWhere,
     ConsumeOrderlyStatus,
     Message,
     Perm,
-    Producer,
-    ProducerConfig,
     PushConsumerConfig,
 )
 from rmqtools.model.trace import ConsumeReturnType, SubAfterTrace, SubBeforeTrace, Trace
-from tests.support.listening import FACES, Heard
-from tests.support.patience import PATIENT_REQUEST
+from tests.support.listening import FACES, FIRST, Heard
 from tests.support.trace_records import await_records
 
 SUCCESS, FAILED, RAISED = ConsumeReturnType.SUCCESS, ConsumeReturnType.FAILED, ConsumeReturnType.EXCEPTION
-
-
-@pytest.fixture
-def producer(site) -> Iterator[Producer]:
-    with Producer(
-        ProducerConfig(name_server=site.name_server, group="tests", send_timeout=PATIENT_REQUEST)
-    ) as producer:
-        yield producer
 
 
 @pytest.fixture
@@ -43,12 +29,7 @@ def consumed(site, group, topic):
         answer, count: int, *, records: int | None = None, face: str = "blocking", **settings
     ) -> list[Trace]:
         settings = {"enable_trace": True, "trace_topic": site.new_topic()} | settings
-        config = PushConsumerConfig(
-            name_server=site.name_server,
-            group=group,
-            consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-            **settings,
-        )
+        config = PushConsumerConfig(name_server=site.name_server, group=group, consume_from=FIRST, **settings)
         heard, consumer = Heard(answer), FACES[face](config)
         consumer.subscribe(topic, heard)
         consumer.start()

@@ -2,22 +2,12 @@
 
 import pytest
 
-from rmqtools import ExactAppender, Message, MessageQueue, Producer, ProducerConfig
+from rmqtools import ExactAppender, Message, MessageQueue, Producer
 from rmqtools.errors import SendError
 from rmqtools.model.append_mark import APPEND_MARK
 from rmqtools.model.encoded_batch import EncodedBatch, MsgIds
 from rmqtools.protocol.messages.batch import encode_batch
 from tests.behaviour.site import pulled, until
-from tests.support.patience import PATIENT_REQUEST
-
-
-@pytest.fixture
-def producer(site):
-    config = ProducerConfig(
-        name_server=site.name_server, send_timeout=PATIENT_REQUEST, request_timeout=PATIENT_REQUEST
-    )
-    with Producer(config) as producer:
-        yield producer
 
 
 def appender(producer: Producer, site, topic: str) -> ExactAppender:

@@ -1,8 +1,8 @@
 """Single sends that share requests (``linger``), from futures, threads and asyncio."""
 
 import asyncio
-import threading
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -58,12 +58,8 @@ def test_blocking_sends_of_threads_share_requests(site, topic):
         for count in range(20):
             results[number].append(producer.send(message(topic, b"%d/%d" % (number, count))))
 
-    with Producer(config(site)) as producer:
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with Producer(config(site)) as producer, ThreadPoolExecutor(8) as threads:
+        list(threads.map(work, range(8)))
 
     places = {(result.queue, result.queue_offset) for some in results.values() for result in some}
     assert len(places) == 160

@@ -15,7 +15,6 @@ from rmqtools import (
     Admin,
     Client,
     ClientConfig,
-    ConsumeFromWhere,
     LocalTransactionState,
     Message,
     MessageQueue,
@@ -23,8 +22,6 @@ from rmqtools import (
     ProducerConfig,
     PullConsumer,
     PullConsumerConfig,
-    PushConsumer,
-    PushConsumerConfig,
     QueueRange,
     SimpleConsumer,
     SimpleConsumerConfig,
@@ -40,10 +37,10 @@ from rmqtools.testing import FakeCluster
 from rmqtools.testing.fake.state import refused
 from tests.behaviour.site import commit, consumer_offset, max_offset, pull, send_header, until
 from tests.behaviour.wire import Wire, wire_to
+from tests.support.listening import FIRST, Heard, listening
 from tests.support.raw_sends import topic_header
 from tests.support.resting import RestingCluster
 
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 COUNT = 40
 SOON: dict[str, Any] = {"poll_name_server_interval": 0.2, "request_timeout": 10.0}
 """Settings of clients that notice a change of the route in a moment, instead of 30 s."""
@@ -177,31 +174,11 @@ def stored(site: Replicated) -> Stored:
     return made
 
 
-class Heard:
-    """A listener, and what it has got."""
-
-    def __init__(self) -> None:
-        self.bodies: list[bytes] = []
-
-    def __call__(self, messages: Any, _: Any) -> None:
-        self.bodies += [message.body for message in messages]
-
-
 @contextmanager
 def member(of: Stored, group: str, **settings: Any) -> Iterator[Heard]:
     """A push consumer of the topic."""
-    heard = Heard()
-    config = PushConsumerConfig(
-        name_server=of.site.name_server,
-        group=group,
-        consume_from=FIRST,
-        persist_consumer_offset_interval=0.2,
-        **SOON,
-        **settings,
-    )
-    consumer = PushConsumer(config)
-    consumer.subscribe(of.topic, heard)
-    with consumer:
+    heard, given = Heard(), SOON | {"group": group, "persist_consumer_offset_interval": 0.2} | settings
+    with listening(of.site.name_server, of.topic, heard, **given):
         yield heard
 
 

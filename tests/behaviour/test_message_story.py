@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from rmqtools import ConsumeFromWhere, Message, Producer, ProducerConfig, PushConsumer, PushConsumerConfig
+from rmqtools import Message, Producer, ProducerConfig
 from rmqtools.errors import ConfigError, MessageRejectedError, TopicNotFoundError
 from rmqtools.model.message_story import MessageStory
 from tests.behaviour.site import until
-from tests.support.listening import Heard
+from tests.support.listening import Heard, listening
 from tests.support.patience import PATIENT_REQUEST
 
 
@@ -49,17 +49,9 @@ def fail_until_dead(messages, context) -> None:
 def test_a_message_is_told_from_its_birth_to_its_dead_letter(site, producer, topic, group, traces):
     sent = producer.send(Message(topic, b"body", keys=["order-17", "customer-3"], tags="new"))
     producer.close()  # sends its records
-    config = PushConsumerConfig(
-        name_server=site.name_server,
-        group=group,
-        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        max_reconsume_times=1,
-        enable_trace=True,
-        trace_topic=traces,
-    )
-    heard, consumer = Heard(fail_until_dead), PushConsumer(config)
-    consumer.subscribe(topic, heard)
-    with consumer:
+    heard, settings = Heard(fail_until_dead), {"enable_trace": True, "trace_topic": traces}
+    member = listening(site.name_server, topic, heard, group=group, max_reconsume_times=1, **settings)
+    with member as consumer:
         heard.wait(2)
         until(lambda: has_dead_letter(site.admin.fetch_message_stories(sent.msg_id, topic=topic)))
     until(lambda: len(results(site.admin.fetch_message_stories("order-17", trace_topic=traces))) == 2)
@@ -122,19 +114,11 @@ def test_what_cannot_be_looked_up_is_refused(site, topic):
         site.admin.fetch_message_stories("k", topic="no-such-topic")
 
 
-def test_a_topic_that_no_record_has_must_be_given(site, topic, group, traces):
+def test_a_topic_that_no_record_has_must_be_given(site, topic, traces):
     with Producer(ProducerConfig(name_server=site.name_server, group="silent")) as silent:
         sent = silent.send(Message(topic, b"body"))
-    config = PushConsumerConfig(
-        name_server=site.name_server,
-        group=group,
-        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        enable_trace=True,
-        trace_topic=traces,
-    )
-    heard, consumer = Heard(), PushConsumer(config)
-    consumer.subscribe(topic, heard)
-    with consumer:
+    heard = Heard()
+    with listening(site.name_server, topic, heard, enable_trace=True, trace_topic=traces):
         heard.wait(1)
     until(lambda: site.admin.query_messages(traces, sent.msg_id))
 

@@ -18,18 +18,6 @@ def copy(site: Site) -> str:
     return site.new_topic()
 
 
-@pytest.fixture
-def producer(site):
-    config = ProducerConfig(
-        name_server=site.name_server,
-        send_timeout=PATIENT_REQUEST,
-        request_timeout=PATIENT_REQUEST,
-        poll_name_server_interval=0.2,  # until it knows new queues
-    )
-    with Producer(config) as producer:
-        yield producer
-
-
 def mirror(site: Site, topic: str, copy: str, **settings: object) -> Mirror:
     source = ClientConfig(name_server=site.name_server, request_timeout=PATIENT_REQUEST)
     target = ProducerConfig(name_server=site.name_server, request_timeout=PATIENT_REQUEST)

@@ -15,13 +15,12 @@ from rmqtools import (
     ProducerConfig,
     PullConsumer,
     PullConsumerConfig,
-    PushConsumer,
-    PushConsumerConfig,
     SimpleConsumer,
     SimpleConsumerConfig,
 )
 from rmqtools.errors import UnsupportedError
 from tests.behaviour.site import Site, until
+from tests.support.listening import Heard, listening
 
 
 def send(broker: str, topic: str, group: str) -> None:
@@ -30,16 +29,12 @@ def send(broker: str, topic: str, group: str) -> None:
 
 
 def consume(broker: str, topic: str, group: str) -> None:
-    consumer = PushConsumer(PushConsumerConfig(name_server=broker, group=group))
-    consumer.subscribe(topic, lambda messages, context: None)
-    with consumer:
+    with pushing(broker, topic, group):
         """Never entered."""
 
 
 def poll(broker: str, topic: str, group: str) -> None:
-    consumer = PullConsumer(PullConsumerConfig(name_server=broker, group=group))
-    consumer.subscribe(topic)
-    with consumer:
+    with pulling(broker, topic, group):
         """Never entered."""
 
 
@@ -63,19 +58,17 @@ def test_a_broker_that_is_given_as_name_server_is_named(
         use(site.addr, topic, group)
 
 
-def pushing(name_server: str, group: str, topic: str) -> Any:
-    consumer = PushConsumer(PushConsumerConfig(name_server=name_server, group=group))
-    consumer.subscribe(topic, lambda messages, context: None)
-    return consumer
+def pushing(name_server: str, topic: str, group: str) -> Any:
+    return listening(name_server, topic, Heard(), group=group)
 
 
-def pulling(name_server: str, group: str, topic: str) -> Any:
+def pulling(name_server: str, topic: str, group: str) -> Any:
     consumer = PullConsumer(PullConsumerConfig(name_server=name_server, group=group))
     consumer.subscribe(topic)
     return consumer
 
 
-def simple(name_server: str, group: str, topic: str) -> Any:
+def simple(name_server: str, topic: str, group: str) -> Any:
     consumer = SimpleConsumer(SimpleConsumerConfig(name_server=name_server, group=group))
     consumer.subscribe(topic)
     return consumer
@@ -93,7 +86,7 @@ def test_a_topic_that_is_missing_is_logged_once_and_again_when_it_is_there(
         return [record.levelname for record in found if record.__dict__["topic"] == missing]
 
     with ExitStack() as stack:
-        stack.enter_context(make(site.name_server, group, missing))
+        stack.enter_context(make(site.name_server, missing, group))
         until(lambda: events("topic_not_found") == ["WARNING"])
         site.admin.create_topic(missing, read_queue_nums=1, write_queue_nums=1)
         until(lambda: events("topic_found") == ["INFO"])

@@ -4,6 +4,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -61,11 +62,10 @@ def outcomes(attempts) -> list[Outcome]:
 # on the fake cluster and on a real one
 
 
-def test_a_message_is_stored_as_it_was_sent(site, send, topic):
+def test_a_message_is_stored_as_it_was_sent(site, producer, send, topic):
     message = Message(topic, b"body\0\xff", tags="t", keys=("k",), properties={"p": "v"}, flag=9)
-    with Producer(ProducerConfig(name_server=site.name_server, group="ways")) as producer:
-        results = [send(producer, message) for _ in range(6)]
-        found = [site.admin.view_message(result.offset_msg_id) for result in results]
+    results = [send(producer, message) for _ in range(6)]
+    found = [site.admin.view_message(result.offset_msg_id) for result in results]
 
     assert [result.status for result in results] == [SendStatus.SEND_OK] * 6
     assert Counter(result.queue.queue_id for result in results) == {0: 3, 1: 3}
@@ -85,39 +85,29 @@ def test_a_large_message_arrives_whole(site, send, topic):
     assert stored.body == body
 
 
-def test_threads_send_at_the_same_time_and_every_message_is_stored_once(site, send, topic):
-    results: list[Any] = []
+def test_threads_send_at_the_same_time_and_every_message_is_stored_once(producer, send, topic):
+    def send_one(number: int) -> Any:
+        return send(producer, Message(topic, b"%d" % number), timeout=30)
 
-    def work(number: int) -> None:
-        results.extend(
-            send(producer, Message(topic, b"%d/%d" % (number, count)), timeout=30) for count in range(20)
-        )
-
-    with Producer(ProducerConfig(name_server=site.name_server, group="ways")) as producer:
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with ThreadPoolExecutor(8) as threads:
+        results = list(threads.map(send_one, range(160)))
 
     assert len({result.msg_id for result in results}) == 160
     assert len({(result.queue, result.queue_offset) for result in results}) == 160
     assert {result.queue.queue_id for result in results} == {0, 1}
 
 
-def test_what_cannot_be_sent_is_refused(site, send, topic):
-    with Producer(ProducerConfig(name_server=site.name_server, group="ways")) as producer:
-        producer.send(Message(topic, b"first"))
-        missing = MessageQueue(topic, site.broker, 7)
-        with pytest.raises(MessageRejectedError, match="is not among the 2 queues"):
-            send(producer, Message(topic, b"body"), queue=missing)
-        with pytest.raises(MessageRejectedError):
-            send(producer, Message(topic, b""))
+def test_what_cannot_be_sent_is_refused(site, producer, send, topic):
+    producer.send(Message(topic, b"first"))
+    missing = MessageQueue(topic, site.broker, 7)
+    with pytest.raises(MessageRejectedError, match="is not among the 2 queues"):
+        send(producer, Message(topic, b"body"), queue=missing)
+    with pytest.raises(MessageRejectedError):
+        send(producer, Message(topic, b""))
 
 
-def test_a_message_that_not_every_broker_understands_is_accepted_by_one_that_does(site, send, topic):
-    with Producer(ProducerConfig(name_server=site.name_server, group="ways")) as producer:
-        results = [send(producer, Message(topic, b"body", priority=1)) for _ in range(3)]
+def test_a_message_that_not_every_broker_understands_is_accepted_by_one_that_does(producer, send, topic):
+    results = [send(producer, Message(topic, b"body", priority=1)) for _ in range(3)]
 
     assert {result.status for result in results} == {SendStatus.SEND_OK}
 

@@ -7,30 +7,23 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from rmqtools import (
-    ConsumeFromWhere,
-    Message,
-    MessageQueue,
-    Producer,
-    ProducerConfig,
-    SimpleConsumer,
-    SimpleConsumerConfig,
-)
+from rmqtools import Message, MessageQueue, SimpleConsumer, SimpleConsumerConfig
 from rmqtools.cluster import LocalCluster
 from rmqtools.errors import AcknowledgeError, ReceiptError
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import dlq_topic
 from rmqtools.protocol.headers.pop_extra_info import parse_extra_info
 from tests.behaviour.site import pulled, until
+from tests.support.listening import FIRST
 from tests.support.patience import PATIENCE
 from tests.support.resting import RestingCluster
 
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 SLOW_ON_REAL = pytest.mark.parametrize(
     "site", ["fake", pytest.param("real", marks=[pytest.mark.broker, pytest.mark.slow])], indirect=True
 )
@@ -42,12 +35,6 @@ def local_cluster() -> Iterator[LocalCluster]:
     """Brokers that may pop: 5.5.0 forbids it where the timer wheel is off."""
     with RestingCluster(brokers=2, timer_wheel=True) as cluster:
         yield cluster
-
-
-@pytest.fixture
-def producer(site) -> Iterator[Producer]:
-    with Producer(ProducerConfig(name_server=site.name_server, group="tests")) as producer:
-        yield producer
 
 
 @pytest.fixture
@@ -271,11 +258,9 @@ def test_many_threads_share_a_consumer_and_get_each_message_once(producer, topic
             consumer.ack(messages)
             found.extend(message.body for message in messages)
 
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
+    with ThreadPoolExecutor(6) as threads:
+        for each in [threads.submit(work) for _ in range(6)]:
+            each.result(PATIENCE)
 
     assert (len(found), set(found)) == (len(wanted), wanted)
 

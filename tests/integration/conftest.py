@@ -1,11 +1,12 @@
 """New groups, started consumers, sent messages; mqadmin, and static topics made by it."""
 
 import uuid
+from contextlib import ExitStack
 
 import pytest
 
-from rmqtools import ConsumeFromWhere, Message, PushConsumer, PushConsumerConfig
-from tests.support.listening import new_group
+from rmqtools import Message
+from tests.support.listening import listening, new_group
 from tests.support.mqadmin import Mqadmin
 from tests.support.reading import await_readable
 
@@ -19,23 +20,12 @@ def group() -> str:
 @pytest.fixture
 def consume(local_cluster):
     """``consume(topic, listener, ...)``: a started consumer of its own group, from the first offset on."""
-    consumers = []
+    with ExitStack() as stack:
 
-    def consume(topic, listener, *, tags="*", sql=None, **settings):
-        given = {
-            "name_server": local_cluster.name_server,
-            "group": new_group(),
-            "consume_from": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        }
-        consumer = PushConsumer(PushConsumerConfig(**(given | settings)))
-        consumer.subscribe(topic, listener, tags=tags, sql=sql)
-        consumer.start()
-        consumers.append(consumer)
-        return consumer
+        def consume(topic, listener, *, name_server=local_cluster.name_server, **settings):
+            return stack.enter_context(listening(name_server, topic, listener, **settings))
 
-    yield consume
-    for consumer in consumers:
-        consumer.close()
+        yield consume
 
 
 @pytest.fixture

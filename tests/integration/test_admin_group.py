@@ -25,15 +25,6 @@ def filled(make_topic, producer, admin) -> str:
     return topic
 
 
-def test_a_group_that_nobody_knows_has_no_offsets_no_members_and_no_stats(admin, group, filled):
-    offsets = admin.fetch_consumer_offsets(group, filled)
-
-    assert offsets == dict.fromkeys(admin.fetch_subscribe_queues(filled))
-    assert admin.fetch_consumer_ids(group) == []
-    assert admin.fetch_consumer_connection(group).connection_set == ()
-    assert admin.fetch_consume_stats(group).offset_table == {}
-
-
 def test_offsets_of_a_topic_that_is_not_there_cannot_be_asked_for_nor_written(admin, group):
     with pytest.raises(TopicNotFoundError):
         admin.fetch_consumer_offsets(group, "no-such-topic")

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -9,21 +10,18 @@ from rmqtools import (
     Admin,
     Client,
     ClientConfig,
-    ConsumeFromWhere,
     Message,
     MessageExt,
     MessageQueue,
     Producer,
     ProducerConfig,
-    PushConsumer,
-    PushConsumerConfig,
     QueueRange,
 )
 from rmqtools.cluster import LocalCluster
 from rmqtools.errors import BrokerError
 from rmqtools.protocol.messages.stored import decode_messages
 from tests.support.cluster_scene import wait_until
-from tests.support.listening import new_group
+from tests.support.listening import Heard, listening, new_group
 from tests.support.patience import PATIENCE
 from tests.support.resting import RestingCluster
 
@@ -52,26 +50,12 @@ def admin(cluster: LocalCluster) -> Iterator[Admin]:
         yield admin
 
 
-def member(cluster: LocalCluster, group: str) -> PushConsumer:
-    """A member that begins with the first message."""
-    return PushConsumer(
-        PushConsumerConfig(
-            name_server=cluster.name_server,
-            group=group,
-            consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-            persist_consumer_offset_interval=0.2,
-            long_poll_timeout=1.0,
-        )
-    )
-
-
 def test_conditions_that_no_broker_takes_fail_the_start(cluster):
-    consumer = member(cluster, new_group())
-    consumer.subscribe(QUEUE.topic, lambda *_: None, sql="n > 2")
-
-    with pytest.raises(BrokerError, match="does not support consumer to filter message by SQL92"):
-        consumer.start()
-    consumer.close()
+    with (
+        pytest.raises(BrokerError, match="does not support consumer to filter message by SQL92"),
+        listening(cluster.name_server, QUEUE.topic, Heard(), sql="n > 2"),
+    ):
+        """Never entered."""
 
 
 def test_a_broker_that_leaves_resets_to_its_members_is_obeyed(cluster, admin):
@@ -83,9 +67,8 @@ def test_a_broker_that_leaves_resets_to_its_members_is_obeyed(cluster, admin):
     def is_committed() -> bool:
         return admin.fetch_consumer_offsets(group, QUEUE.topic).get(QUEUE) == COUNT
 
-    consumer = member(cluster, group)
-    consumer.subscribe(QUEUE.topic, listen)
-    with consumer:
+    soon: dict[str, Any] = {"persist_consumer_offset_interval": 0.2, "long_poll_timeout": 1.0}
+    with listening(cluster.name_server, QUEUE.topic, listen, group=group, **soon):
         wait_until(is_committed)
         admin.reset_offsets(group, QUEUE.topic, 0)
         wait_until(lambda: len(heard) == COUNT and min(heard.values()) == 2)

@@ -2,13 +2,12 @@
 
 import re
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.cluster_scene import JAVA_17, Scene, leftovers
+from tests.support.command_line import rmqtools_program
 
 
 @pytest.fixture
@@ -49,8 +48,7 @@ def test_a_taken_port_is_one_line_on_standard_error(scene: Scene) -> None:
 
 def test_the_default_directory_is_the_users_state(scene: Scene) -> None:
     scene.set(XDG_STATE_HOME=str(scene.root / "state"))
-    command = [sys.executable, "-c", "from rmqtools.cli import main; main()", "cluster", "status"]
 
-    shown = subprocess.run(command, env=scene.environment, capture_output=True, text=True, check=False)
+    shown = rmqtools_program("cluster", "status", **scene.environment)
 
     assert shown.stdout == f"no cluster in {scene.root}/state/rmqtools/cluster\n"

@@ -1,15 +1,13 @@
 """What other machines reach of a local cluster, and ``cluster up --secure``."""
 
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from rmqtools.cluster import ClusterError, ClusterSecurity, LocalCluster
 from tests.support.cluster_scene import Scene, leftovers
-from tests.support.patience import PROGRAM_PATIENCE
+from tests.support.command_line import rmqtools_program
 from tests.support.resting import RestingCluster
 
 pytestmark = pytest.mark.broker
@@ -50,7 +48,8 @@ def test_a_secured_cluster_is_reached_with_the_variables_that_up_prints_also_aft
         (name_server,) = [line.split()[-1] for line in lines if line.startswith("name server: ")]
         variables = dict(word.split("=", 1) for word in exports) | {"NAMESRV_ADDR": name_server}
         listed, refused = (
-            topics(scene.environment | more) for more in (variables, {"NAMESRV_ADDR": name_server})
+            rmqtools_program("topic", "list", "--system", **more)
+            for more in (variables, {"NAMESRV_ADDR": name_server})
         )
         assert scene.run("down").returncode == 0
 
@@ -59,10 +58,3 @@ def test_a_secured_cluster_is_reached_with_the_variables_that_up_prints_also_aft
         assert refused.returncode == 3  # no server answers
         assert "set tls_enable=True" in refused.stderr
     assert leftovers(scene.directory) == []
-
-
-def topics(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-c", "from rmqtools.cli import main; main()", "topic", "list", "--system"]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=PROGRAM_PATIENCE, check=False
-    )

@@ -10,13 +10,10 @@ from rmqtools import (
     Admin,
     ClientConfig,
     ConsumeConcurrentlyStatus,
-    ConsumeFromWhere,
     LocalTransactionState,
     Message,
     MessageQueue,
     ProducerConfig,
-    PushConsumer,
-    PushConsumerConfig,
     TransactionProducer,
 )
 from rmqtools.cli import app
@@ -134,7 +131,7 @@ def test_a_delayed_message_is_there_with_the_time_of_its_delivery(run, topic, pr
 @pytest.mark.parametrize(
     ("level", "state"), [(18, "WAITS_FOR_RETRY"), (-1, "DEAD_LETTER")], ids=["retry", "dead-letter"]
 )
-def test_a_message_that_failed_is_shown_where_it_waits(run, topic, local_cluster, level, state):
+def test_a_message_that_failed_is_shown_where_it_waits(run, topic, consume, level, state):
     group = f"group-{topic}"
 
     def listen(messages, context):
@@ -143,17 +140,10 @@ def test_a_message_that_failed_is_shown_where_it_waits(run, topic, local_cluster
 
     run("topic", "create", topic, "--queues", 1, "--broker", "broker-a")
     run("produce", topic, "--format", "json", stdin='{"body": "bad", "keys": "k"}')
-    config = PushConsumerConfig(
-        name_server=local_cluster.name_server,
-        group=group,
-        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-    )
-    consumer = PushConsumer(config)
-    consumer.subscribe(topic, listen)
-    with consumer:
-        get = ("message", "get", topic, "--key", "k", "--json")
-        wait_until(lambda: any(one.get("failed") for one in json.loads(run(*get, code=None) or "[]")))
-        (row,) = json.loads(run(*get))
+    consume(topic, listen, group=group)
+    get = ("message", "get", topic, "--key", "k", "--json")
+    wait_until(lambda: any(one.get("failed") for one in json.loads(run(*get, code=None) or "[]")))
+    (row,) = json.loads(run(*get))
 
     assert (row["failed"][group]["state"], row["state"]) == (state, None)
     assert row["failed"][group]["until_ms"] is not None or state == "DEAD_LETTER"

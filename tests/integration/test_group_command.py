@@ -8,9 +8,8 @@ from rmqtools import MessageQueue, PushConsumer
 from rmqtools.policy import group_check
 from tests.support.cluster_scene import wait_until
 from tests.support.command_line import rmqtools
-from tests.support.java_consumer import JavaConsumer
+from tests.support.java_consumer import JavaConsumer, PythonConsumer
 from tests.support.patience import PATIENT_REQUEST
-from tests.support.python_consumer import PythonConsumer
 
 pytestmark = pytest.mark.broker
 
@@ -106,13 +105,3 @@ def test_a_group_of_java_members_is_not_pinned_unless_forced(
     assert forced.stderr.startswith("warning: pinned in spite of:")
     assert admin.fetch_pins(group).ips == ("127.0.0.9",)
     admin.clear_pins(group)
-
-
-def test_a_broadcasting_group_is_not_pinned(make_topic, group, join, variables):
-    join(make_topic(queues=1), client_ip="127.0.0.9", message_model="BROADCASTING")
-
-    pin = ("pin", "set", "-g", group, "--when-absent", "nobody", "--allowed-groups", "*")
-    refused = rmqtools(*pin, "--ip", "127.0.0.9", **variables)
-
-    assert refused.returncode == 1
-    assert "the group is broadcasting" in refused.stderr

@@ -1,6 +1,7 @@
 """Batches that a broker keeps as one message: topics with the queue type BatchCQ."""
 
 import threading
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -41,18 +42,18 @@ def filled(admin: Admin, queue: MessageQueue) -> MessageQueue:
     return queue
 
 
+def rows_of(client: Client, queue: MessageQueue, step: int = COUNT) -> list[dict[str, Any]]:
+    """The rows of the queue, read in ranges of so many."""
+    ranges = [QueueRange(queue, begin, min(begin + step, COUNT)) for begin in range(0, COUNT, step)]
+    return [row for part in ranges for batch in read_range(client, part) for row in batch.to_pylist()]
+
+
 def test_every_message_of_stored_batches_is_read_once_however_the_queue_is_cut(
     filled: MessageQueue, client: Client
 ) -> None:
     queue = filled
-    whole = [row for batch in read_range(client, QueueRange(queue, 0, COUNT)) for row in batch.to_pylist()]
-    cut = [
-        row["queueOffset"]
-        for begin in range(0, COUNT, 77)
-        for batch in read_range(client, QueueRange(queue, begin, min(begin + 77, COUNT)))
-        for row in batch.to_pylist()
-    ]
-
+    whole = rows_of(client, queue)
+    cut = [row["queueOffset"] for row in rows_of(client, queue, 77)]
     objects = [
         message.queue_offset
         for begin in range(0, COUNT, 77)
@@ -108,7 +109,7 @@ def test_a_producer_has_its_batches_stored_whole_if_it_is_set_to(
         report = send_batches(producer, [columns], topic=queue.topic)
     admin.await_readable({queue: COUNT}, timeout=PATIENCE)
 
-    rows = [row for batch in read_range(client, QueueRange(queue, 0, COUNT)) for row in batch.to_pylist()]
+    rows = rows_of(client, queue)
 
     assert [result.queue_offset for result in results] == list(range(SIZE))
     assert [result.msg_id for result in results] == [row["msgId"] for row in rows[:SIZE]]

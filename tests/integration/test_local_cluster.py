@@ -2,10 +2,9 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,19 +12,14 @@ from pathlib import Path
 import pytest
 
 from rmqtools import Admin, ClientConfig
-from rmqtools.cluster import ClusterError, LocalCluster, ensure_jars
+from rmqtools.cluster import ClusterError, LocalCluster
 from rmqtools.cluster.lock import DEFAULT_VERSION
 from rmqtools.cluster.processes import find_processes, stop_processes
 from rmqtools.cluster.state import fetch_status
-from tests.support.cluster_scene import JAVA_17, Scene, leftovers, wait_until
+from tests.support.cluster_scene import Scene, leftovers, wait_until
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.broker
-
-Completed = subprocess.CompletedProcess[str]
-GARBAGE_MAVEN = """for argument; do case "$argument" in -DoutputDirectory=*) out="${argument#*=}";; esac; done
-while read -r line; do case "$line" in *.jar) echo garbage > "$out/$line";; esac; done < "$JARS"
-"""
 
 
 @pytest.fixture
@@ -35,106 +29,20 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     stop_processes(scene.directory, grace=0)
 
 
-def no_java(scene: Scene) -> Completed:
-    scene.only_programs({})
-    return scene.run("up")
-
-
-def old_java(scene: Scene) -> Completed:
-    scene.only_programs({"java": "echo 'openjdk version \"11.0.22\" 2024-01-16' >&2"})
-    return scene.run("up")
-
-
-def second_up(scene: Scene) -> Completed:
-    first = scene.run("up")
-    assert first.returncode == 0, first.stderr
-    refused = scene.run("up")
-    assert scene.run("status").returncode == 0
-    assert scene.run("down").returncode == 0
-    return refused
-
-
-def dead_broker(scene: Scene) -> Completed:
-    store = scene.directory / "broker-a" / "store"
-    store.parent.mkdir(parents=True)
-    store.write_text("a file where the broker wants a directory")
-    return scene.run("up")
-
-
-def taken_port(scene: Scene) -> Completed:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        scene.set(PORT=str(server.getsockname()[1]))
-        return scene.run("up", "--port", scene.environment["PORT"])
-
-
-def broken_download(scene: Scene) -> Completed:
-    names = scene.root / "names"
-    names.write_text("".join(f"{path.name}\n" for path in ensure_jars()))
-    scene.only_programs({"java": JAVA_17, "mvn": GARBAGE_MAVEN})
-    scene.set(JARS=str(names))
-    return scene.run("up")
-
-
-def interrupted(number: signal.Signals) -> Callable[[Scene], Completed]:
-    return lambda scene: scene.up_interrupted(number)
-
-
-@dataclass(frozen=True)
-class Case:
-    """What goes wrong, and what the user sees of it."""
-
-    name: str
-    run: Callable[[Scene], Completed]
-    code: int
-    texts: tuple[str, ...]  # {directory} and {port} are the scene's
-
-
-CASES = [
-    Case("no-java", no_java, 1, ("error: no Java found", "default-jre-headless", "JAVA_HOME")),
-    Case("java-11", old_java, 1, ("is Java 11, Java 17 or newer is needed", "JAVA_HOME")),
-    Case(
-        "second-up",
-        second_up,
-        1,
-        ("error: {directory} is in use", "(pid ", "name server 127.0.0.1:", "down --dir {directory}"),
-    ),
-    Case(
-        "dead-broker",
-        dead_broker,
-        1,
-        (
-            "error: broker-a at 127.0.0.1:",
-            "while starting",
-            "{directory}/broker-a/server.log",
-            "Not a directory",
-        ),
-    ),
-    Case("taken-port", taken_port, 1, ("error: port {port} for the name server is taken", "another port")),
-    Case(
-        "broken-download", broken_download, 1, ("error: broken download", "expected SHA-256", ".jar", "Maven")
-    ),
-    Case("sigint-in-mid-start", interrupted(signal.SIGINT), 130, ("error: interrupted by SIGINT",)),
-    Case("sigterm-in-mid-start", interrupted(signal.SIGTERM), 143, ("error: interrupted by SIGTERM",)),
-]
-
-STARTS = {"second-up", "dead-broker", "sigterm-in-mid-start"}  # each takes a start and a stop of brokers
-
-
 @pytest.mark.parametrize(
-    "case",
+    ("number", "code"),
     [
-        pytest.param(case, id=case.name, marks=pytest.mark.slow if case.name in STARTS else ())
-        for case in CASES
+        pytest.param(signal.SIGINT, 130, id="sigint"),
+        pytest.param(signal.SIGTERM, 143, id="sigterm", marks=pytest.mark.slow),  # a start and a stop
     ],
 )
-def test_a_failed_up_says_why_and_leaves_no_process(scene: Scene, case: Case) -> None:
-    ended = case.run(scene)
+def test_an_up_that_is_interrupted_says_so_and_leaves_no_process(
+    scene: Scene, number: signal.Signals, code: int
+) -> None:
+    ended = scene.up_interrupted(number)
 
-    texts = [
-        text.format(directory=scene.directory, port=scene.environment.get("PORT")) for text in case.texts
-    ]
-    assert ended.returncode == case.code, ended.stderr
-    assert [text for text in texts if text not in ended.stderr] == []
+    assert ended.returncode == code, ended.stderr
+    assert f"error: interrupted by {number.name}" in ended.stderr
     assert "Traceback" not in ended.stderr
     wait_until(lambda: not leftovers(scene.directory))
 

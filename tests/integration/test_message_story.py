@@ -10,25 +10,11 @@ import pytest
 from rmqtools import Message, Producer, ProducerConfig
 from rmqtools.model.message_story import MessageStory
 from tests.support.cluster_scene import wait_until
-from tests.support.java_consumer import JavaConsumer
-from tests.support.patience import PATIENT_REQUEST
-from tests.support.python_consumer import PythonConsumer
+from tests.support.java_consumer import JavaConsumer, PythonConsumer
 
 pytestmark = pytest.mark.broker
 
 LAST_SECONDS = "the last seconds: clients send their trace records every 5 s"
-
-
-def shop(name_server: str, traces: str) -> ProducerConfig:
-    """A producer that a busy machine does not make send twice."""
-    return ProducerConfig(
-        name_server=name_server,
-        group="shop",
-        enable_trace=True,
-        trace_topic=traces,
-        send_timeout=PATIENT_REQUEST,
-        request_timeout=PATIENT_REQUEST,
-    )
 
 
 def deliveries(stories: list[MessageStory]) -> Counter[tuple[str, str, int | None, bool]]:
@@ -75,7 +61,8 @@ def test_the_stories_of_a_mixed_group_have_each_logged_delivery_with_its_member_
         members = [stack.enter_context(make()) for make in makers]
         for member in members:
             member.await_assigned(8 // len(members))
-        with Producer(shop(servers, traces)) as producer:
+        shop = ProducerConfig(name_server=servers, group="shop", enable_trace=True, trace_topic=traces)
+        with Producer(shop) as producer:
             sent = [
                 producer.send(Message(topic, b"%d" % number, keys=f"order-{number}"))
                 for number in range(count)

@@ -4,7 +4,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 
@@ -13,8 +12,8 @@ import pytest
 from rmqtools import Admin, Client, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.cluster import LocalCluster
 from rmqtools.model.message import MessageExt
-from tests.support.cluster_scene import pid_of
-from tests.support.patience import PATIENCE, PATIENT_REQUEST
+from tests.support.cluster_scene import PROGRAM, pid_of
+from tests.support.patience import PATIENCE
 from tests.support.reading import read_queues
 from tests.support.resting import RestingCluster
 
@@ -24,8 +23,7 @@ LOCK_SECONDS = "2000"  # ms; a broker keeps a dead mirror's lock for a minute by
 
 
 def run(*arguments: str) -> "subprocess.Popen[bytes]":
-    program = [sys.executable, "-c", "from rmqtools.cli import main; main()", "mirror", *arguments]
-    return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen([*PROGRAM, "mirror", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def finish(process: "subprocess.Popen[bytes]") -> None:
@@ -39,21 +37,14 @@ def kill_mirror(process: "subprocess.Popen[bytes]") -> None:
 
 
 def fill(name_server: str, topic: str, count: int) -> None:
-    config = ProducerConfig(
-        name_server=name_server, send_timeout=PATIENT_REQUEST, request_timeout=PATIENT_REQUEST
-    )
-    with Producer(config) as producer:
+    with Producer(ProducerConfig(name_server=name_server)) as producer:
         for first in range(0, count, 10_000):
             numbers = range(first, min(count, first + 10_000))
             producer.send_many([Message(topic, b"%d" % n, keys=f"k{n % 1000}") for n in numbers])
 
 
-def config_of(name_server: str) -> ClientConfig:
-    return ClientConfig(name_server=name_server, request_timeout=PATIENT_REQUEST)
-
-
 def by_queue(name_server: str, topic: str) -> dict[tuple[str, int], list[MessageExt]]:
-    with Client(config_of(name_server)) as client, Admin(client) as admin:
+    with Client(ClientConfig(name_server=name_server)) as client, Admin(client) as admin:
         found = read_queues(client, admin, topic)
     return {(queue.broker_name, queue.queue_id): messages for queue, messages in found.items()}
 
@@ -71,7 +62,7 @@ def test_a_mirror_that_was_interrupted_goes_on_where_it_was(local_cluster, make_
     fill(local_cluster.name_server, source, 3000)
     arguments = ("run", f"{source}={target}", "-n", local_cluster.name_server, "--settle", "0.5")
     first = run(*arguments, "--rate", "1000")
-    with Admin(config_of(local_cluster.name_server)) as admin:
+    with Admin(ClientConfig(name_server=local_cluster.name_server)) as admin:
         while not sum(
             admin.max_offset(queue) for queue in admin.fetch_subscribe_queues(target)
         ):  # until it has begun
@@ -90,7 +81,7 @@ def two_clusters(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LocalCluster
     monkeypatch.setenv("JDK_JAVA_OPTIONS", f"-Drocketmq.broker.rebalance.lockMaxLiveTime={LOCK_SECONDS}")
     with RestingCluster(brokers=2) as source, RestingCluster(brokers=2) as target:
         for cluster in (source, target):
-            with Admin(config_of(cluster.name_server)) as admin:
+            with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
                 admin.create_topic("orders", read_queue_nums=2, write_queue_nums=2)
         yield source, target
 
@@ -106,7 +97,7 @@ def test_kills_of_mirrors_and_brokers_leave_each_message_once_and_in_order(two_c
     pause = threading.Event().wait
 
     def copied() -> int:
-        with Admin(config_of(target.name_server)) as admin:
+        with Admin(ClientConfig(name_server=target.name_server)) as admin:
             queues = admin.fetch_subscribe_queues("orders")
             return sum(admin.max_offset(queue) for queue in queues)
 

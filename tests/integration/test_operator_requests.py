@@ -3,26 +3,15 @@
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
-from rmqtools import (
-    Admin,
-    ConsumeContext,
-    ConsumeFromWhere,
-    Message,
-    MessageExt,
-    MessageQueue,
-    PullConsumer,
-    PullConsumerConfig,
-    PushConsumer,
-    PushConsumerConfig,
-)
-from rmqtools.allocate import strategy_of
+from rmqtools import Message, MessageQueue, PullConsumer, PullConsumerConfig, PushConsumer
 from tests.support.cluster_scene import wait_until
+from tests.support.listening import FIRST, Heard, committed, listening, numbers
 from tests.support.reading import await_readable
 
 pytestmark = pytest.mark.broker
@@ -33,50 +22,21 @@ COUNT = 20
 @pytest.fixture
 def filled(make_topic, producer, admin) -> str:
     topic = make_topic(queues=1)
-    results = [producer.send(Message(topic, b"%d" % number)) for number in range(COUNT)]
-    await_readable(admin, results)
+    await_readable(admin, [producer.send(Message(topic, body)) for body in numbers(COUNT)])
     return topic
 
 
-class Heard:
-    """A listener that counts bodies."""
-
-    def __init__(self) -> None:
-        self.bodies: Counter[bytes] = Counter()
-
-    def __call__(self, messages: Sequence[MessageExt], context: ConsumeContext) -> None:
-        self.bodies.update(message.body for message in messages)
-
-    def all(self, times: int) -> Callable[[], bool]:
-        return lambda: all(self.bodies[b"%d" % number] >= times for number in range(COUNT))
-
-
-@contextmanager
 def member(
     name_server: str, group: str, topic: str, listener: Callable[..., Any], **settings: Any
-) -> Iterator[PushConsumer]:
-    config = PushConsumerConfig(
-        name_server=name_server,
-        group=group,
-        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        persist_consumer_offset_interval=0.2,
-        long_poll_timeout=1.0,
-        **settings,
-    )
-    consumer = PushConsumer(config, strategy=strategy_of("AVG_BY_CIRCLE"))
-    consumer.subscribe(topic, listener)
-    with consumer:
-        yield consumer
-
-
-def committed(admin: Admin, group: str, topic: str) -> int:
-    return sum(offset or 0 for offset in admin.fetch_consumer_offsets(group, topic).values())
+) -> AbstractContextManager[PushConsumer]:
+    given: dict[str, Any] = {"group": group, "strategy": "AVG_BY_CIRCLE", "long_poll_timeout": 1.0}
+    given |= {"persist_consumer_offset_interval": 0.2}
+    return listening(name_server, topic, listener, **given, **settings)
 
 
 @pytest.mark.slow  # other commands of mqadmin run in make test
 def test_mqadmin_shows_that_a_group_has_consumed_everything(mqadmin, local_cluster, group, filled, admin):
-    heard = Heard()
-    with member(local_cluster.name_server, group, filled, heard):
+    with member(local_cluster.name_server, group, filled, Heard()):
         wait_until(lambda: committed(admin, group, filled) == COUNT)
         shown = mqadmin.run("consumerProgress", "-g", group)
 
@@ -87,7 +47,7 @@ def test_mqadmin_shows_that_a_group_has_consumed_everything(mqadmin, local_clust
 def test_mqadmin_shows_what_a_member_says_of_itself(mqadmin, local_cluster, group, filled):
     heard = Heard()
     with member(local_cluster.name_server, group, filled, heard) as consumer:
-        wait_until(heard.all(1))
+        heard.wait(COUNT)
         shown = mqadmin.run("consumerStatus", "-g", group, "-i", consumer.client_id, "-s")
 
     for expected in (
@@ -126,21 +86,20 @@ def topic_queues(consumer: PushConsumer, topic: str) -> list[MessageQueue]:
 def test_mqadmin_lets_a_member_consume_one_message_once_more(mqadmin, local_cluster, group, filled, producer):
     heard = Heard()
     with member(local_cluster.name_server, group, filled, heard) as consumer:
-        wait_until(heard.all(1))
         sent = producer.send(Message(filled, b"again"))
-        wait_until(lambda: heard.bodies[b"again"] == 1)
+        heard.wait(COUNT + 1)
         shown = mqadmin.run(
             "queryMsgById", "-i", sent.offset_msg_id, "-g", group, "-d", consumer.client_id, "-t", filled
         )
 
-    assert heard.bodies[b"again"] == 2
+    assert heard.bodies.count(b"again") == 2
     assert "consumeResult=CR_SUCCESS" in shown
 
 
 def test_our_admin_sees_a_member_with_queues_strategy_and_rates(local_cluster, group, filled, admin):
     heard = Heard()
     with member(local_cluster.name_server, group, filled, heard) as consumer:
-        wait_until(heard.all(1))
+        heard.wait(COUNT)
         info = admin.fetch_running_info(group, consumer.client_id)
         (seen,) = admin.fetch_group(group).members
 
@@ -156,7 +115,7 @@ def test_a_pull_consumer_tells_its_state_and_follows_a_reset(local_cluster, grou
     config = PullConsumerConfig(
         name_server=local_cluster.name_server,
         group=group,
-        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        consume_from=FIRST,
         long_poll_timeout=1.0,
         auto_commit_interval=0.1,
     )

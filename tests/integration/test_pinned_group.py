@@ -120,15 +120,6 @@ def test_only_the_pinned_machine_consumes_until_the_pin_is_cleared(make_group, p
         group.await_shares(2, 2, 2, 2)
 
 
-@pytest.mark.slow
-def test_a_pin_ends_by_itself(make_group):
-    with make_group("nobody") as group:
-        group.pin("--ip", "127.0.0.12", "--when-absent", "nobody", "--for", "6s")
-        group.await_shares(0, 8, 0, 0)
-
-        wait_until(lambda: list(group.shares.values()) == [2, 2, 2, 2], seconds=6 + FOLLOWED_WITHIN)
-
-
 def test_a_newcomer_knows_the_pin_before_it_takes_a_queue(make_group):
     taken: list[Collection[MessageQueue]] = []
     with make_group("nobody") as group:

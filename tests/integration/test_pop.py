@@ -3,10 +3,10 @@
 import signal
 import subprocess
 import sys
-import threading
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -16,20 +16,18 @@ from rmqtools import (
     Client,
     ClientConfig,
     ConsumeContext,
-    ConsumeFromWhere,
     Message,
     MessageExt,
     Producer,
     ProducerConfig,
     PushConsumer,
-    PushConsumerConfig,
 )
 from rmqtools.cluster import LocalCluster
 from rmqtools.group import FindingKind, MessageRequestMode
 from rmqtools.model.trace import SubAfterTrace, SubBeforeTrace
 from tests.support.bursts import note_sources
 from tests.support.cluster_scene import wait_until
-from tests.support.listening import Listener
+from tests.support.listening import Heard, Listener, listening
 from tests.support.raw_sends import create_batch_topic, send_batch
 from tests.support.resting import RestingCluster
 from tests.support.trace_records import await_records
@@ -68,53 +66,27 @@ def topic(admin, group) -> str:
     return name
 
 
-class Heard:
-    """A listener that counts bodies and fails the first try of some."""
+def failing_once(*bodies: bytes) -> Heard:
+    """A listener that fails the first try of some messages."""
 
-    def __init__(self, *fails: bytes) -> None:
-        self.bodies: Counter[bytes] = Counter()
-        self.tries: dict[bytes, list[int]] = {}
-        self._fails = fails
-        self._lock = threading.Lock()
-
-    def __call__(self, messages: Sequence[MessageExt], context: ConsumeContext) -> None:
-        with self._lock:
-            for message in messages:
-                self.bodies[message.body] += 1
-                self.tries.setdefault(message.body, []).append(message.reconsume_times)
-        if messages[0].body in self._fails and messages[0].reconsume_times == 0:
+    def answer(messages: Sequence[MessageExt], context: ConsumeContext) -> None:
+        if messages[0].body in bodies and messages[0].reconsume_times == 0:
             raise ValueError("told to fail")
 
-    def seen(self) -> Counter[bytes]:
-        """How often each body has come so far."""
-        with self._lock:
-            return Counter(self.bodies)
+    return Heard(answer)
+
+
+def tries(body: bytes, *members: Heard) -> list[int]:
+    """The numbers of a message's deliveries."""
+    return sorted(m.reconsume_times for each in members for m in each.messages if m.body == body)
 
 
 def member(
-    cluster: LocalCluster,
-    group: str,
-    topic: str,
-    heard: Listener,
-    name: str,
-    *,
-    tags: str = "*",
-    **settings: Any,
-) -> PushConsumer:
-    config = PushConsumerConfig(
-        name_server=cluster.name_server,
-        group=group,
-        instance_name=name,
-        client_rebalance=False,
-        consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-        pop_invisible_time=INVISIBLE,
-        request_timeout=10.0,
-        rebalance_interval=1.0,
-        **settings,
-    )
-    consumer = PushConsumer(config)
-    consumer.subscribe(topic, heard, tags=tags)
-    return consumer
+    cluster: LocalCluster, group: str, topic: str, heard: Listener, name: str = "one", **settings: Any
+) -> AbstractContextManager[PushConsumer]:
+    given: dict[str, Any] = {"group": group, "instance_name": name, "client_rebalance": False}
+    given |= {"pop_invisible_time": INVISIBLE, "request_timeout": 10.0, "rebalance_interval": 1.0}
+    return listening(cluster.name_server, topic, heard, **given, **settings)
 
 
 def send(producer: Producer, topic: str, count: int, prefix: str = "m") -> set[bytes]:
@@ -134,10 +106,10 @@ def popped_queues(consumer: PushConsumer, topic: str) -> list[int]:
 
 
 def test_two_members_pop_everything_once_and_what_failed_once_more(cluster, admin, producer, group, topic):
-    heard = [Heard(b"m-7"), Heard(b"m-7")]
+    heard = [failing_once(b"m-7"), failing_once(b"m-7")]
     bodies = send(producer, topic, 2000)
     with (
-        member(cluster, group, topic, heard[0], "one") as first,
+        member(cluster, group, topic, heard[0]) as first,
         member(cluster, group, topic, heard[1], "two"),
     ):
         wait_until(lambda: len(all_bodies(heard)) == 2000)
@@ -147,12 +119,11 @@ def test_two_members_pop_everything_once_and_what_failed_once_more(cluster, admi
         wait_until(
             lambda: all_bodies(heard)[b"m-7"] == 2, seconds=REVIVED
         )  # later than what was not acknowledged
-        again = sorted(times for each in heard for times in each.tries.get(b"m-7", ()))
         seen = all_bodies(heard)
 
     assert set(seen) == bodies
     assert {body for body, count in seen.items() if count > 1} == {b"m-7"}
-    assert again == [0, 1]
+    assert tries(b"m-7", *heard) == [0, 1]
     assert all(each.bodies for each in heard)
     assert {queue.queue_id for queue in info.mq_pop_table} == {-1}
     assert info.status_table[topic].pull_tps > 0
@@ -163,14 +134,14 @@ def test_what_threads_pop_is_acknowledged_and_what_failed_comes_once_more(
     cluster, producer, group, topic, monkeypatch
 ):
     sources = note_sources(monkeypatch)
-    heard = Heard(b"m-7000")
+    heard = failing_once(b"m-7000")
     bodies = send(producer, topic, 8000)
-    with member(cluster, group, topic, heard, "one"):
-        wait_until(lambda: len(heard.seen()) == 8000)
+    with member(cluster, group, topic, heard):
+        wait_until(lambda: len(set(heard.bodies)) == 8000)
         wait_until(
-            lambda: heard.seen()[b"m-7000"] == 2, seconds=REVIVED
+            lambda: heard.bodies.count(b"m-7000") == 2, seconds=REVIVED
         )  # later than what was not acknowledged
-        seen = heard.seen()
+        seen = Counter(heard.bodies)
 
     assert sources
     assert set(seen) == bodies
@@ -178,7 +149,7 @@ def test_what_threads_pop_is_acknowledged_and_what_failed_comes_once_more(
 
 
 def all_bodies(heard: Sequence[Heard]) -> Counter[bytes]:
-    return sum((each.seen() for each in heard), Counter())
+    return Counter(body for each in heard for body in each.bodies)
 
 
 _KILLED = """
@@ -214,14 +185,14 @@ def test_what_a_killed_member_had_comes_to_another_one(cluster, admin, producer,
         wait_until(lambda: set(heard.bodies) == bodies, seconds=REVIVED)
         wait_until(lambda: lag(admin, group, topic) == 0)
 
-    assert any(times == [1] for times in heard.tries.values())
+    assert any(tries(body, heard) == [1] for body in bodies)
 
 
 @pytest.mark.slow  # each mode has its test
 def test_a_group_goes_from_pop_to_pull_and_back_and_loses_nothing(cluster, admin, producer, group, topic):
     """Right after the change to PULL messages may come twice: a pop that the broker holds takes them too."""
-    heard = Heard(b"popped-0")
-    with member(cluster, group, topic, heard, "one") as consumer:
+    heard = failing_once(b"popped-0")
+    with member(cluster, group, topic, heard) as consumer:
         wait_until(lambda: popped_queues(consumer, topic) == [-1])
         wanted = send(producer, topic, 50, "popped")
         wait_until(lambda: set(heard.bodies) >= wanted)
@@ -229,14 +200,14 @@ def test_a_group_goes_from_pop_to_pull_and_back_and_loses_nothing(cluster, admin
         wait_until(lambda: popped_queues(consumer, topic) == [0, 1, 2, 3])
         wanted |= send(producer, topic, 50, "pulled")
         wait_until(lambda: set(heard.bodies) >= wanted)
-        wait_until(lambda: heard.tries[b"popped-0"] == [0, 1], seconds=REVIVED)  # by pulling the retry topic
+        wait_until(lambda: tries(b"popped-0", heard) == [0, 1], seconds=REVIVED)  # by pulling the retry topic
         admin.set_message_request_mode(topic, group, MessageRequestMode.POP)
         wait_until(lambda: popped_queues(consumer, topic) == [-1])
         wanted |= send(producer, topic, 50, "again")
         wait_until(lambda: set(heard.bodies) >= wanted)
         wait_until(lambda: lag(admin, group, topic) == 0)
 
-    twice = {body for body, count in heard.bodies.items() if count > 1}
+    twice = {body for body, count in Counter(heard.bodies).items() if count > 1}
     assert {body for body in twice if not body.startswith(b"pulled")} == {b"popped-0"}  # see the docstring
 
 
@@ -245,27 +216,27 @@ def test_a_failed_message_of_a_popped_batch_comes_again_alone(cluster, admin, gr
     queue = create_batch_topic(admin)
     admin.create_group(group)
     admin.set_message_request_mode(queue.topic, group, MessageRequestMode.POP)
-    heard = Heard(b"1")
+    heard = failing_once(b"1")
 
     def listen(messages: Sequence[MessageExt], context: ConsumeContext) -> None:
         context.delay_level_when_next_consume = 1
         heard(messages, context)
 
-    with member(cluster, group, queue.topic, listen, "one", tags="t0 || t1"):
+    with member(cluster, group, queue.topic, listen, tags="t0 || t1"):
         send_batch(admin, queue, range(6))
-        wait_until(lambda: heard.seen()[b"1"] == 2)
+        wait_until(lambda: heard.bodies.count(b"1") == 2)
 
-    assert heard.seen() == Counter({b"0": 1, b"1": 2, b"3": 1, b"4": 1})
-    assert heard.tries[b"1"] == [0, 1]
+    assert sorted(heard.bodies) == [b"0", b"1", b"1", b"3", b"4"]
+    assert tries(b"1", heard) == [0, 1]
 
 
 @pytest.mark.slow  # in every run, with pulled messages: behaviour/test_consumer_traces.py
 def test_deliveries_of_popped_messages_are_traced(cluster, admin, producer, group, topic):
-    heard, traces = Heard(b"m-0"), f"traces-{uuid.uuid4().hex[:12]}"
+    heard, traces = failing_once(b"m-0"), f"traces-{uuid.uuid4().hex[:12]}"
     admin.create_topic(traces, read_queue_nums=1, write_queue_nums=1)
     send(producer, topic, 2)
-    with member(cluster, group, topic, heard, "one", enable_trace=True, trace_topic=traces):
-        wait_until(lambda: heard.seen().total() == 3, seconds=REVIVED)
+    with member(cluster, group, topic, heard, enable_trace=True, trace_topic=traces):
+        heard.wait(3, seconds=REVIVED)
     with Client(ClientConfig(name_server=cluster.name_server)) as client:
         records = await_records(client, admin, traces, 6)
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -12,7 +12,6 @@ from rmqtools import (
     ClientConfig,
     ConsumeConcurrentlyStatus,
     ConsumeContext,
-    ConsumeFromWhere,
     ConsumeOrderlyStatus,
     ExactAppender,
     Message,
@@ -23,8 +22,6 @@ from rmqtools import (
     ProducerConfig,
     PullConsumer,
     PullConsumerConfig,
-    PushConsumer,
-    PushConsumerConfig,
     SimpleConsumer,
     SimpleConsumerConfig,
     TransactionProducer,
@@ -34,16 +31,13 @@ from rmqtools.errors import SendError, UnsupportedError
 from rmqtools.policy.endpoint.features import BROKER_SHARES, PINS, REQUEST_REPLY, SQL_FILTERS, TOPICS
 from tests.support.cluster_scene import wait_until
 from tests.support.command_line import rmqtools
-from tests.support.listening import Heard, committed, new_group, numbers
+from tests.support.listening import FIRST, Heard, committed, listening, new_group, numbers
 from tests.support.patience import PATIENCE
 from tests.support.reading import await_messages, await_readable, read_all
 from tests.support.resting import RestingCluster
 from tests.support.transactions import COMMIT, ROLLBACK, Listener
 
 pytestmark = pytest.mark.broker
-
-MakeTopic = Callable[..., str]
-FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 @pytest.fixture
@@ -129,9 +123,7 @@ def test_a_push_consumer_gets_all_and_commits(proxy, sender, proxied, make_topic
     topic, group, heard = make_topic(queues=2), new_group(), Heard()
     sender.send_many([Message(topic, body, tags="a" if n % 2 else "b") for n, body in enumerate(numbers(60))])
 
-    consumer = PushConsumer(PushConsumerConfig(name_server=proxy, group=group, consume_from=FIRST))
-    consumer.subscribe(topic, heard, tags="a")
-    with consumer:
+    with listening(proxy, topic, heard, group=group, tags="a"):
         heard.wait(30)
 
     assert sorted(int(body) for body in heard.bodies) == list(range(1, 60, 2))
@@ -149,10 +141,7 @@ def test_a_failed_message_comes_again(proxy, sender, make_topic):
     topic, heard = make_topic(queues=1), Heard(answer)
     sender.send(Message(topic, b"x"))
 
-    config = PushConsumerConfig(name_server=proxy, group=new_group(), consume_from=FIRST)
-    consumer = PushConsumer(config)
-    consumer.subscribe(topic, heard)
-    with consumer:
+    with listening(proxy, topic, heard):
         first, second = heard.wait(2)
 
     assert (first.reconsume_times, second.reconsume_times) == (0, 1)
@@ -164,10 +153,7 @@ def test_messages_of_a_sharding_key_are_consumed_in_order(proxy, sender, make_to
     for body in numbers(20):
         sender.send_orderly(Message(topic, body, sharding_key="key"))
 
-    config = PushConsumerConfig(name_server=proxy, group=new_group(), consume_from=FIRST, orderly=True)
-    consumer = PushConsumer(config)
-    consumer.subscribe(topic, heard)
-    with consumer:
+    with listening(proxy, topic, heard, orderly=True):
         heard.wait(20)
 
     assert heard.bodies == numbers(20)
@@ -194,17 +180,9 @@ def test_members_of_a_broadcasting_group_get_everything(proxy, sender, make_topi
     sender.send_batch([Message(topic, body) for body in numbers(5)])
 
     for number in range(2):
-        config = PushConsumerConfig(
-            name_server=proxy,
-            group=group,
-            consume_from=FIRST,
-            message_model=MessageModel.BROADCASTING,
-            instance_name=str(number),
-            offset_store_path=str(tmp_path / f"{number}.json"),
-        )
-        consumer, heard = PushConsumer(config), Heard()
-        consumer.subscribe(topic, heard)
-        with consumer:
+        heard, path = Heard(), str(tmp_path / f"{number}.json")
+        settings = {"message_model": MessageModel.BROADCASTING, "offset_store_path": path}
+        with listening(proxy, topic, heard, group=group, instance_name=str(number), **settings):
             heard.wait(5)
         assert sorted(heard.bodies) == numbers(5)
 
@@ -212,21 +190,15 @@ def test_members_of_a_broadcasting_group_get_everything(proxy, sender, make_topi
 def test_members_through_a_proxy_are_found_beside_direct_ones_and_alone(
     proxy, admin, local_cluster, make_topic
 ):
-    def join(name_server: str, name: str) -> PushConsumer:
-        config = PushConsumerConfig(name_server=name_server, group=group, instance_name=name)
-        consumer = PushConsumer(config)
-        consumer.subscribe(topic, Heard())
-        return consumer
-
     def check() -> tuple[int, list[dict[str, str]]]:
         done = rmqtools("group", "check", group, "--json", NAMESRV_ADDR=local_cluster.name_server)
         return done.returncode, json.loads(done.stdout)
 
     topic, group = make_topic(queues=1), new_group()
-    with join(proxy, "proxied"):
+    with listening(proxy, topic, Heard(), group=group, instance_name="proxied"):
         wait_until(lambda: admin.fetch_group(group).proxied)
         alone = check()
-        with join(local_cluster.name_server, "direct"):
+        with listening(local_cluster.name_server, topic, Heard(), group=group, instance_name="direct"):
             wait_until(lambda: admin.fetch_group(group).members)
             mixed = check()
             shown = rmqtools("group", "show", group, NAMESRV_ADDR=local_cluster.name_server).stdout
@@ -299,22 +271,21 @@ def test_operating_through_a_proxy_is_refused_by_name(proxied, feature, ask):
 
 
 @pytest.mark.parametrize(
-    ("feature", "settings", "strategy", "sql"),
+    ("feature", "settings"),
     [
-        pytest.param(PINS, {}, AllocateByPins(when_absent="nobody"), None, id="pins"),
-        pytest.param(BROKER_SHARES, {"client_rebalance": False}, None, None, id="popping"),
-        pytest.param(SQL_FILTERS, {}, None, "a = 1", id="condition"),
+        pytest.param(PINS, {"strategy": AllocateByPins(when_absent="nobody")}, id="pins"),
+        pytest.param(BROKER_SHARES, {"client_rebalance": False}, id="popping"),
+        pytest.param(SQL_FILTERS, {"sql": "a = 1"}, id="condition"),
     ],
 )
 def test_consumers_that_need_more_than_a_proxy_are_refused_at_their_start(
-    proxy, make_topic, feature, settings, strategy, sql
+    proxy, make_topic, feature, settings
 ):
-    config = PushConsumerConfig(name_server=proxy, group=new_group(), **settings)
-    consumer = PushConsumer(config, **({"strategy": strategy} if strategy else {}))
-    consumer.subscribe(make_topic(queues=1), Heard(), sql=sql)
-
-    with pytest.raises(UnsupportedError, match=re.escape(feature.instead)):
-        consumer.start()
+    with (
+        pytest.raises(UnsupportedError, match=re.escape(feature.instead)),
+        listening(proxy, make_topic(queues=1), Heard(), **settings),
+    ):
+        """Never entered."""
 
 
 def test_requests_that_want_a_reply_are_refused(sender, make_topic):

@@ -21,7 +21,7 @@ from rmqtools.errors import RocketMQError
 from rmqtools.sync.loop import Bridge
 from tests.integration.test_security_matrix import create_bob, texts
 from tests.support.listening import Heard, new_group, numbers
-from tests.support.proxy import running_proxy
+from tests.support.proxy import running_server
 from tests.support.reading import await_messages
 from tests.support.resting import RestingCluster
 
@@ -43,8 +43,8 @@ def secured() -> Iterator[LocalCluster]:
 @pytest.fixture(scope="module")
 def settings(secured: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Of clients that the proxy lets in; it checks its clients and signs its own requests."""
-    with running_proxy(secured, tmp_path_factory.mktemp("proxy"), signs=True, checks=True) as address:
-        yield texts(secured.client_settings) | {"name_server": address}
+    with running_server(secured, tmp_path_factory.mktemp("proxy"), signs=True, checks=True) as server:
+        yield texts(secured.client_settings) | {"name_server": server.address}
 
 
 def send(settings: dict[str, str]) -> None:
@@ -101,6 +101,6 @@ def test_a_client_that_may_not_enter_is_told_why(settings, wrong, words):
 
 def test_a_proxy_that_signs_and_does_not_check_lets_everybody_in(secured, tmp_path):
     """Documented in docs/compatibility.md: the brokers see the proxy's keys only."""
-    with running_proxy(secured, tmp_path, signs=True) as address:
+    with running_server(secured, tmp_path, signs=True) as server:
         ca_file = str(secured.client_settings["tls_ca_file"])
-        send({"name_server": address, "tls_enable": "true", "tls_ca_file": ca_file})
+        send({"name_server": server.address, "tls_enable": "true", "tls_ca_file": ca_file})

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig, PushConsumer, PushConsumerConfig
+from rmqtools import Admin, ClientConfig, Message, Producer, ProducerConfig
 from rmqtools.errors import SendError
 from tests.support.cluster_scene import wait_until
-from tests.support.listening import Heard
+from tests.support.listening import Heard, listening
 from tests.support.patience import PATIENCE
 from tests.support.resting import RestingCluster
 
@@ -61,16 +61,7 @@ def sending(own_cluster):
 )
 def test_while_a_broker_is_killed_and_started_nothing_is_lost(own_cluster, sending, orderly):
     heard = Heard()
-    config = PushConsumerConfig(
-        name_server=own_cluster.name_server,
-        group=f"restart-{orderly}",
-        orderly=orderly,
-        delay_after_error=0.5,
-        consume_from="CONSUME_FROM_FIRST_OFFSET",
-    )
-    consumer = PushConsumer(config)
-    consumer.subscribe(TOPIC, heard)
-    with consumer:
+    with listening(own_cluster.name_server, TOPIC, heard, orderly=orderly, delay_after_error=0.5):
         heard.wait(50)
         own_cluster.kill_server("broker-a")
         own_cluster.start_server("broker-a")
@@ -84,12 +75,7 @@ def test_while_the_name_server_is_away_consuming_goes_on_and_new_topics_are_foun
     own_cluster, sending
 ):
     heard, late = Heard(), Heard()
-    config = PushConsumerConfig(
-        name_server=own_cluster.name_server, group="no-name-server", poll_name_server_interval=0.5
-    )
-    consumer = PushConsumer(config)
-    consumer.subscribe(TOPIC, heard)
-    with consumer:
+    with listening(own_cluster.name_server, TOPIC, heard, poll_name_server_interval=0.5) as consumer:
         heard.wait(50)
         own_cluster.kill_server("namesrv")
         heard.wait(len(heard.messages) + 50)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from rmqtools.testing import FakeCluster
+from tests.support.cluster_scene import PROGRAM
 from tests.support.patience import PROGRAM_PATIENCE
 
 pytestmark = pytest.mark.process
 
 SECRETS = ("k3y-n0body-sees", "t0ken-n0body-sees", "passw0rd-n0body-sees")
-COMMAND = [sys.executable, "-c", "from rmqtools.cli import main; main()"]
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -34,11 +34,20 @@ def left(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def environment(left: Path, cluster: FakeCluster) -> dict[str, str]:
-    own = {"HOME": str(left), "XDG_STATE_HOME": f"{left}/state", "XDG_CONFIG_HOME": f"{left}/config"}
-    return (
-        os.environ
-        | own
-        | {"NAMESRV_ADDR": cluster.name_server, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    home = {"HOME": str(left), "XDG_STATE_HOME": f"{left}/state", "XDG_CONFIG_HOME": f"{left}/config"}
+    own = {"NAMESRV_ADDR": cluster.name_server, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    return os.environ | home | own
+
+
+def run(environment: dict[str, str], *command: str) -> "subprocess.CompletedProcess[bytes]":
+    """Run a program in the home of the runs."""
+    return subprocess.run(
+        command,
+        env=environment,
+        cwd=environment["HOME"],
+        capture_output=True,
+        timeout=PROGRAM_PATIENCE,
+        check=False,
     )
 
 
@@ -49,9 +58,8 @@ def key_file(tmp_path: Path) -> Path:
     return file
 
 
-def found_in(text: bytes | str) -> list[str]:
-    shown = text.decode(errors="replace") if isinstance(text, bytes) else text
-    return [secret for secret in SECRETS if secret in shown]
+def found_in(*texts: bytes) -> list[str]:
+    return [secret for secret in SECRETS if any(secret.encode() in text for text in texts)]
 
 
 def files_with_secrets(home: Path) -> list[Path]:
@@ -61,20 +69,12 @@ def files_with_secrets(home: Path) -> list[Path]:
 def test_a_run_with_every_role_and_many_failures_leaves_no_secret(left, environment, cluster, key_file):
     program = [sys.executable, "-m", "tests.integration.secretive_run", cluster.name_server, str(key_file)]
 
-    run = subprocess.run(
-        program,
-        env=environment,
-        cwd=left,
-        capture_output=True,
-        text=True,
-        timeout=PROGRAM_PATIENCE,
-        check=False,
-    )
+    ended = run(environment, *program)
 
-    assert run.stdout.splitlines()[-1:] == ["done"], run.stderr
-    assert found_in(run.stdout) == found_in(run.stderr) == []
-    assert "'secret_key': '***'" in run.stdout
-    assert "DEBUG:user:config" in run.stderr
+    assert ended.stdout.splitlines()[-1:] == [b"done"], ended.stderr.decode()
+    assert found_in(ended.stdout, ended.stderr) == []
+    assert b"'secret_key': '***'" in ended.stdout
+    assert b"DEBUG:user:config" in ended.stderr
     assert files_with_secrets(left) == []
     assert list(left.rglob("offsets.json")), "nothing was stored: the search proves nothing"
 
@@ -83,40 +83,28 @@ def test_commands_show_no_secret_on_their_command_lines_nor_in_what_they_write(l
     file = left.parent / "secret"
     file.write_text(SECRETS[0])
     keys = {"RMQTOOLS_ACCESS_KEY": "alice", "RMQTOOLS_SECRET_KEY_FILE": str(file)}
-    follow = [*COMMAND, "consume", "t", "--follow"]
+    follow = [*PROGRAM, "consume", "t", "--follow"]
     with subprocess.Popen(
         follow, env=environment | keys, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as reader:
         listed = subprocess.run(["ps", "-axww", "-o", "args"], capture_output=True, check=True).stdout
         reader.terminate()
         shown = b"".join(reader.communicate(timeout=PROGRAM_PATIENCE))
-    refused = subprocess.run(
-        [*COMMAND, "topic", "list", "--set", "request_timeout=0.1", "-n", "127.0.0.1:1"],
-        env=environment | keys,
-        capture_output=True,
-        timeout=PROGRAM_PATIENCE,
-        check=False,
-    )
+    wrong = ("--set", "request_timeout=0.1", "-n", "127.0.0.1:1")
+    refused = run(environment | keys, *PROGRAM, "topic", "list", *wrong)
 
     assert b"rmqtools.cli" in listed
-    assert found_in(listed) == found_in(shown) == found_in(refused.stdout + refused.stderr) == []
+    assert found_in(listed, shown, refused.stdout, refused.stderr) == []
     assert b"cannot connect to 127.0.0.1:1" in refused.stderr
     assert files_with_secrets(left) == []
 
 
-def test_a_secret_on_a_command_line_is_refused_without_showing_it(left, environment):
-    refused = subprocess.run(
-        [*COMMAND, "topic", "list", "--set", f"secretKey={SECRETS[0]}"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=PROGRAM_PATIENCE,
-        check=False,
-    )
+def test_a_secret_on_a_command_line_is_refused_without_showing_it(environment):
+    refused = run(environment, *PROGRAM, "topic", "list", "--set", f"secretKey={SECRETS[0]}")
 
     assert refused.returncode != 0
-    assert "every user of this machine can read a command line" in refused.stderr
-    assert found_in(refused.stdout + refused.stderr) == []
+    assert b"every user of this machine can read a command line" in refused.stderr
+    assert found_in(refused.stdout, refused.stderr) == []
 
 
 @pytest.mark.spark
@@ -127,17 +115,10 @@ def test_spark_leaves_no_secret_in_plans_pages_logs_and_events(left, environment
     cluster.create_topic("t", queues=1)
     program = [sys.executable, "-m", "tests.integration.secretive_spark", cluster.name_server, str(key_file)]
 
-    run = subprocess.run(
-        [*program, str(events)],
-        env=environment,
-        cwd=left,
-        capture_output=True,
-        timeout=PROGRAM_PATIENCE,
-        check=False,
-    )
+    ended = run(environment, *program, str(events))
 
-    assert run.stdout.splitlines()[-1:] == [b"done"], run.stderr[-3000:].decode()
-    assert found_in(run.stdout) == found_in(run.stderr) == []
-    assert b"rocketmq" in run.stdout
+    assert ended.stdout.splitlines()[-1:] == [b"done"], ended.stderr[-3000:].decode()
+    assert found_in(ended.stdout, ended.stderr) == []
+    assert b"rocketmq" in ended.stdout
     assert any(events.rglob("*")), "no event was logged: the search proves nothing"
     assert files_with_secrets(left) == []

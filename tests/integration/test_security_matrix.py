@@ -21,7 +21,6 @@ from rmqtools import (
     Admin,
     Client,
     ClientConfig,
-    ConsumeFromWhere,
     Message,
     Producer,
     ProducerConfig,
@@ -39,7 +38,7 @@ from rmqtools.model.codes import RequestCode
 from rmqtools.protocol.wire.command import RemotingCommand
 from rmqtools.sync.loop import Bridge
 from tests.support import patience
-from tests.support.listening import Heard
+from tests.support.listening import Heard, listening
 from tests.support.relay import TlsProxy
 from tests.support.resting import RestingCluster
 from tools.measure.faults.fault_proxy import FaultProxy
@@ -266,15 +265,11 @@ def test_with_the_right_settings_messages_are_sent_in_batches_and_read(secured):
 
 
 def test_a_push_consumer_signs_all_it_asks_for(secured):
-    heard, first = Heard(), ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-    config = ProducerConfig(**secured.client_settings)
-    consumer = PushConsumer(
-        PushConsumerConfig(**secured.client_settings, group="signed-consumer", consume_from=first)
-    )
-    consumer.subscribe("signed", heard)
+    heard, config = Heard(), ProducerConfig(**secured.client_settings)
+    settings = secured.client_settings | {"group": "signed-consumer"}
     with Admin(config) as admin:
         admin.create_topic("signed", read_queue_nums=1, write_queue_nums=1)
-        with consumer, Producer(config) as producer:
+        with listening(topic="signed", listener=heard, **settings), Producer(config) as producer:
             producer.send(Message("signed", b"x"))
             assert heard.wait(1)[0].body == b"x"
         offsets = admin.fetch_consumer_offsets("signed-consumer", "signed")

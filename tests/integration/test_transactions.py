@@ -20,6 +20,7 @@ from rmqtools import (
     LocalTransactionState,
     Message,
     MessageExt,
+    ProducerConfig,
     TransactionProducer,
 )
 from rmqtools.clock import SYSTEM_CLOCK
@@ -28,24 +29,28 @@ from rmqtools.cluster.processes import find_processes
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE
 from tests.support.reading import read_all
+from tests.support.resting import RestingCluster
 from tests.support.threads import in_thread
-from tests.support.transactions import (
-    COMMIT,
-    ROLLBACK,
-    UNKNOWN,
-    Listener,
-    cluster_that_asks_soon,
-    config_of,
-    says,
-)
+from tests.support.transactions import COMMIT, ROLLBACK, UNKNOWN, Listener, says
 
 pytestmark = pytest.mark.broker
 
 
+SOON = {  # a broker asks every second about half messages of half a second, for more than a minute
+    "transactionCheckInterval": "1000",
+    "transactionTimeOut": "500",
+    "transactionCheckMax": "100",  # after 15, the default, it gives up: too soon on a busy machine
+}
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with cluster_that_asks_soon(brokers=2) as cluster:
+    with RestingCluster(brokers=2, broker_settings=SOON) as cluster:
         yield cluster
+
+
+def config_of(cluster: LocalCluster, group: str) -> ProducerConfig:
+    return ProducerConfig(name_server=cluster.name_server, group=group)
 
 
 @pytest.fixture(scope="module")

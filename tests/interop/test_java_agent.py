@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from rmqtools import Message, Producer, ProducerConfig, PushConsumer, PushConsumerConfig
+from rmqtools import Message, Producer, ProducerConfig
 from rmqtools.cluster.jars import ensure_jars
 from rmqtools.cluster.lock import LockedJar
 from tests.support.cluster_scene import wait_until
 from tests.support.java_consumer import JavaConsumer
 from tests.support.java_peer import JavaPeer, PeerMessage
-from tests.support.listening import new_group
+from tests.support.listening import Heard, listening, new_group
 from tests.unit.otel.conftest import recorded  # noqa: F401 - a fixture
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
@@ -62,12 +62,7 @@ def test_what_java_sends_is_processed_by_us_in_its_trace(
 ):
     java_with_agent.fill(local_cluster.name_server, [PeerMessage(topic=topic, body=b"from Java")])
     (sent,) = [span for span in java_spans(spans_file) if span["kind"] == "PRODUCER"]
-    config = PushConsumerConfig(
-        name_server=local_cluster.name_server, group=new_group(), consume_from="CONSUME_FROM_FIRST_OFFSET"
-    )
-    consumer = PushConsumer(config)
-    consumer.subscribe(topic, lambda messages, context: None)
-    with consumer:
+    with listening(local_cluster.name_server, topic, Heard()):
         wait_until(lambda: recorded.spans(f"process {topic}"))
 
     (processed,) = recorded.spans(f"process {topic}")

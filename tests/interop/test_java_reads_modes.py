@@ -44,16 +44,6 @@ def test_orderly_sends_keep_the_order_of_each_key(config, new_topic, read_by_jav
     assert by_key == {f"key-{place}": list(range(place, 100, 5)) for place in range(5)}
 
 
-def test_the_java_selector_would_choose_the_same_queue(config, new_topic):
-    topic = new_topic()
-    with Producer(config) as producer, Admin(config) as admin:
-        queues = admin.fetch_publish_queues(topic)
-        result = producer.send_orderly(Message(topic, b"x", sharding_key="order-1"))
-
-    assert len(queues) == 24
-    assert result.queue == queues[1207111310 % 24]  # "order-1".hashCode() is -1207111310
-
-
 def test_a_batch_reads_back_message_by_message(config, new_topic, read_by_java):
     topic = new_topic()
     with Producer(config) as producer, Admin(config) as admin:

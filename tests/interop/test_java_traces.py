@@ -7,9 +7,8 @@ import pytest
 
 from rmqtools import Message
 from tests.support.cluster_scene import wait_until
-from tests.support.java_consumer import JavaConsumer
+from tests.support.java_consumer import JavaConsumer, PythonConsumer
 from tests.support.mqadmin import Mqadmin
-from tests.support.python_consumer import PythonConsumer
 from tests.support.reading import read_all
 
 pytestmark = pytest.mark.broker

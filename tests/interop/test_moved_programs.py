@@ -71,46 +71,23 @@ CONSUMED = {
 }
 
 
-def test_a_start_without_subscription_raises_its_exception(seen):
-    assert seen["start_without_subscription"] == {"raised": "PushConsumerStartFailed"}
+LATER = CONSUMED | {"topic": "later"}
+SEEN: dict[str, dict[str, Any]] = {
+    "start_without_subscription": {"raised": "PushConsumerStartFailed"},
+    "push_consume": CONSUMED | {"topic": "consume", "id": True},
+    "reconsume_later": {"first": LATER, "second": LATER | {"times": 1, "level": 3}, "same": True},
+    "none_is_reconsume_later": {"times": [0, 1]},
+    "send_sync": {"status": 0, "ok": True, "id": 32, "offset": "int"},
+    "send_sync_in_threads": {"statuses": [0] * 5, "ids": 5},
+    "send_oneway": {"returned": None},
+    "send_orderly": {"statuses": [0] * 4, "offsets": [0, 1, 2, 3]},
+    "transaction": {"status": 0, "checked": "half", "same": True, "body": b"half".hex()},
+}
 
 
-def test_a_new_group_gets_the_message_that_was_sent_just_before(seen):
-    assert seen["push_consume"] == CONSUMED | {"topic": "consume", "id": True}
-
-
-def test_a_message_answered_reconsume_later_comes_again_as_it_was(seen):
-    first = CONSUMED | {"topic": "later"}
-
-    assert seen["reconsume_later"] == {
-        "first": first,
-        "second": first | {"times": 1, "level": 3},
-        "same": True,
-    }
-
-
-def test_a_message_answered_none_comes_again(seen):
-    assert seen["none_is_reconsume_later"] == {"times": [0, 1]}
-
-
-def test_send_sync_returns_a_tuple_whose_status_is_ok(seen):
-    assert seen["send_sync"] == {"status": 0, "ok": True, "id": 32, "offset": "int"}
-
-
-def test_five_threads_send_with_one_producer(seen):
-    assert seen["send_sync_in_threads"] == {"statuses": [0] * 5, "ids": 5}
-
-
-def test_send_oneway_returns_none(seen):
-    assert seen["send_oneway"] == {"returned": None}
-
-
-def test_messages_of_one_sharding_key_follow_each_other_in_one_queue(seen):
-    assert seen["send_orderly"] == {"statuses": [0] * 4, "offsets": [0, 1, 2, 3]}
-
-
-def test_an_unknown_transaction_is_checked_and_then_committed(seen):
-    assert seen["transaction"] == {"status": 0, "checked": "half", "same": True, "body": b"half".hex()}
+@pytest.mark.parametrize("behaviour", SEEN)
+def test_both_clients_are_seen_to_behave_so(seen, behaviour):
+    assert seen[behaviour] == SEEN[behaviour]
 
 
 def test_a_program_that_moves_by_one_import_prints_the_same(runs):

@@ -1,33 +1,21 @@
 """The native Python clients and ours: one sends, the other consumes; members of both kinds in one group."""
 
 import itertools
-import threading
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
-from rmqtools import (
-    Admin,
-    ClientConfig,
-    ConsumeContext,
-    ConsumeFromWhere,
-    Message,
-    MessageExt,
-    MessageQueue,
-    Producer,
-    ProducerConfig,
-    PushConsumer,
-    PushConsumerConfig,
-)
+from rmqtools import Admin, ClientConfig, Message, MessageQueue, Producer, ProducerConfig, PushConsumer
 from rmqtools.allocate import AllocateAveragely, share
 from rmqtools.cluster import LocalCluster
 from rmqtools.compat.sharding import native_hash
 from rmqtools.testing import FakeCluster
 from tests.support.cluster_scene import wait_until
 from tests.support.java_peer import JavaPeerError
+from tests.support.listening import Heard, listening
 from tests.support.native_client import NativeClient, NativeMember
 
 pytestmark = pytest.mark.broker
@@ -45,53 +33,38 @@ def group() -> str:
     return f"group-{uuid.uuid4().hex[:12]}"  # not n...: a native consumer of such a group corrupts its heap
 
 
-class Consumed:
-    """Our consumer, and what it has consumed."""
-
-    def __init__(self, name_server: str, group: str, topic: str) -> None:
-        self._lock = threading.Lock()
-        self._messages: list[MessageExt] = []
-        config = PushConsumerConfig(
-            name_server=name_server, group=group, consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-        )
-        self.consumer = PushConsumer(config)
-        self.consumer.subscribe(topic, self._listen)
-
-    @property
-    def messages(self) -> list[MessageExt]:
-        with self._lock:
-            return list(self._messages)
-
-    def _listen(self, messages: Sequence[MessageExt], context: ConsumeContext) -> None:
-        with self._lock:
-            self._messages.extend(messages)
+@pytest.fixture
+def topic(make_topic) -> str:
+    return make_topic(queues=8, broker_names=["broker-a"])  # a native client does not say which broker
 
 
 @pytest.fixture
-def ours(local_cluster, group, make_topic) -> Iterator[tuple[Consumed, str]]:
-    topic = make_topic(queues=8, broker_names=["broker-a"])  # a native client does not say which broker
-    consumed = Consumed(local_cluster.name_server, group, topic)
-    with consumed.consumer:
-        yield consumed, topic
+def consumed() -> Heard:
+    """What our consumer has consumed."""
+    return Heard()
 
 
-def check_consumed(consumed: Consumed, sent: list[dict[str, Any]]) -> None:
+@pytest.fixture
+def ours(local_cluster, group, topic, consumed) -> Iterator[PushConsumer]:
+    with listening(local_cluster.name_server, topic, consumed, group=group) as consumer:
+        yield consumer
+
+
+def check_consumed(consumed: Heard, sent: list[dict[str, Any]]) -> None:
     """Wait for all that was sent, and see that it came once and whole."""
-    wait_until(lambda: len(consumed.messages) >= COUNT)
+    consumed.wait(COUNT)
     assert [row["status"] for row in sent] == [0] * COUNT
     seen = sorted((int(m.properties["number"]), m.body, m.keys, m.tags) for m in consumed.messages)
     assert seen == [(n, b"native-%d" % n, f"key-{n}", "native") for n in range(COUNT)]
 
 
-def test_our_consumer_reads_what_a_native_producer_sends(native, local_cluster, ours):
-    consumed, topic = ours
-
+@pytest.mark.usefixtures("ours")
+def test_our_consumer_reads_what_a_native_producer_sends(native, local_cluster, topic, consumed):
     check_consumed(consumed, native.send(local_cluster.name_server, "producer-sync", topic, "sync", COUNT))
 
 
-def test_our_consumer_reads_what_a_native_producer_sends_in_order(native, local_cluster, ours):
-    consumed, topic = ours
-
+@pytest.mark.usefixtures("ours")
+def test_our_consumer_reads_what_a_native_producer_sends_in_order(native, local_cluster, topic, consumed):
     check_consumed(
         consumed, native.send(local_cluster.name_server, "producer-orderly", topic, "orderly", COUNT)
     )
@@ -104,9 +77,9 @@ def test_our_consumer_reads_what_a_native_producer_sends_in_order(native, local_
     assert all(numbers == sorted(numbers) for numbers in by_queue.values())
 
 
-def test_our_consumer_reads_what_a_native_producer_commits(local_cluster, ours):
+@pytest.mark.usefixtures("ours")
+def test_our_consumer_reads_what_a_native_producer_commits(local_cluster, topic, consumed):
     """Of rocketmq-client-python only: rocketmq 0.4.4 has no transactions."""
-    consumed, topic = ours
     native = NativeClient.installed("rocketmq-client-python")
 
     sent = native.send(local_cluster.name_server, "producer-transaction", topic, "transaction", COUNT)
@@ -148,8 +121,9 @@ def consumed_by_a_new(native: NativeClient, local_cluster: LocalCluster, topic: 
         return member.await_messages(COUNT + 1)
 
 
-def test_a_group_of_both_kinds_owns_each_queue_once(native, local_cluster, ours, group, producer):
-    consumed, topic = ours
+def test_a_group_of_both_kinds_owns_each_queue_once(
+    native, local_cluster, ours, topic, consumed, group, producer
+):
     with (
         NativeMember(native, local_cluster.name_server, group, topic) as member,
         Admin(ClientConfig(name_server=local_cluster.name_server)) as admin,
@@ -157,10 +131,10 @@ def test_a_group_of_both_kinds_owns_each_queue_once(native, local_cluster, ours,
         wait_until(lambda: len(admin.fetch_consumer_ids(group)) == 2)
         queues = admin.fetch_subscribe_queues(topic)
         client_ids = admin.fetch_consumer_ids(group)
-        mine = share(AllocateAveragely(), group, consumed.consumer.client_id, queues, client_ids)
+        mine = share(AllocateAveragely(), group, ours.client_id, queues, client_ids)
 
         def held() -> list[MessageQueue]:
-            return [queue for queue in consumed.consumer.queues if queue.topic == topic]
+            return [queue for queue in ours.queues if queue.topic == topic]
 
         wait_until(lambda: held() == sorted(mine))
         numbers = itertools.count()

@@ -39,7 +39,6 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
 LEAVES_OPEN = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 200
-FEW_SEEDS = 4
 
 
 def sim(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -59,9 +58,21 @@ def is_found(text: str, seeds: range) -> bool:
     return any(text in found for seed in seeds for found in simulate(seed).found)
 
 
-@pytest.mark.parametrize("seeds", [FEW_SEEDS, pytest.param(SEEDS, marks=pytest.mark.slow)])
-def test_the_engine_keeps_its_promises_whatever_the_trouble(seeds):
-    run = sim("--seeds", str(seeds))
+@pytest.mark.parametrize(
+    ("what", "seeds"),
+    [
+        pytest.param([], 4, id="producers and consumers"),
+        pytest.param([], SEEDS, id="many producers and consumers", marks=pytest.mark.slow),
+        pytest.param(["--exact"], 3, id="exact appenders"),
+        pytest.param(["--exact"], 100, id="many exact appenders", marks=pytest.mark.slow),
+        pytest.param(["--mirror"], 2, id="mirrors"),
+        pytest.param(["--mirror"], 100, id="many mirrors", marks=pytest.mark.slow),
+        pytest.param(["--staged"], 3, id="staged writes"),
+        pytest.param(["--staged"], 100, id="many staged writes", marks=pytest.mark.slow),
+    ],
+)
+def test_the_engine_keeps_its_promises_whatever_the_trouble(what, seeds):
+    run = sim(*what, "--seeds", str(seeds))
 
     assert run.returncode == 0, run.stdout
     assert run.stdout.startswith(f"{seeds} runs, 0 with findings")
@@ -106,14 +117,6 @@ def test_a_send_that_outlasts_its_timeout_is_found(monkeypatch):
     )
 
     assert is_found("longest send", range(11, 31))  # the first finds it today
-
-
-@pytest.mark.parametrize("seeds", [3, pytest.param(100, marks=pytest.mark.slow)])
-def test_exact_appenders_store_each_position_once_whatever_the_trouble(seeds):
-    run = sim("--exact", "--seeds", str(seeds))
-
-    assert run.returncode == 0, run.stdout
-    assert run.stdout.startswith(f"{seeds} runs, 0 with findings")
 
 
 @dataclass(frozen=True)
@@ -235,26 +238,10 @@ def test_a_mirror_without_one_of_its_rules_is_found(monkeypatch, rule):
     assert rule.found in found_without(monkeypatch, simulate_mirror, rule, kinds)
 
 
-@pytest.mark.parametrize("seeds", [2, pytest.param(100, marks=pytest.mark.slow)])
-def test_mirrors_copy_each_message_once_whatever_the_trouble(seeds):
-    run = sim("--mirror", "--seeds", str(seeds))
-
-    assert run.returncode == 0, run.stdout
-    assert run.stdout.startswith(f"{seeds} runs, 0 with findings")
-
-
 def test_a_mirror_whose_topics_grow_before_it_begins_is_followed_by_messages():
     early = {"both topics grow": MIRROR_KINDS["both topics grow"]}
 
     assert simulate_mirror(0, early).found == []
-
-
-@pytest.mark.parametrize("seeds", [3, pytest.param(100, marks=pytest.mark.slow)])
-def test_staged_writes_store_the_first_rows_of_the_source_once_and_in_order(seeds):
-    run = sim("--staged", "--seeds", str(seeds))
-
-    assert run.returncode == 0, run.stdout
-    assert run.stdout.startswith(f"{seeds} runs, 0 with findings")
 
 
 def test_an_old_micro_batch_run_again_does_not_hide_lost_decisions():

@@ -15,6 +15,9 @@ from rmqtools.cluster.state import load_state
 from tests.support.patience import PATIENCE, PROGRAM_PATIENCE
 
 JAVA_17 = """case "$1" in -version) echo 'openjdk version "17.0.15" 2025-04-15' >&2; exit 0;; esac\n"""
+PROGRAM = (sys.executable, "-c", "from rmqtools.cli import main; main()")
+"""The command ``rmqtools`` as a child process."""
+
 _ROUND = 0.02
 
 
@@ -84,12 +87,7 @@ class Scene:
         """Start ``rmqtools cluster <arguments> --dir <directory>``."""
         command, *rest = arguments
         return subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                "from rmqtools.cli import main; main()",
-                *("cluster", command, "--dir", str(self.directory), *rest),
-            ],
+            [*PROGRAM, "cluster", command, "--dir", str(self.directory), *rest],
             env=self.environment,
             text=True,
             stdout=subprocess.PIPE,
@@ -97,14 +95,17 @@ class Scene:
         )
 
     def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        process = self.start(*arguments)
-        out, error = process.communicate(timeout=PROGRAM_PATIENCE)
-        return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+        return ended(self.start(*arguments))
 
     def up_interrupted(self, number: signal.Signals) -> "subprocess.CompletedProcess[str]":
         """Send a signal to ``up`` as soon as a server process exists."""
         process = self.start("up")
         wait_until(lambda: find_processes(self.directory) or process.poll() is not None, seconds=PATIENCE)
         process.send_signal(number)
-        out, error = process.communicate(timeout=PATIENCE)
-        return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+        return ended(process)
+
+
+def ended(process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
+    """Wait for the end of a program."""
+    out, error = process.communicate(timeout=PROGRAM_PATIENCE)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, error)

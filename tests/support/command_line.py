@@ -16,9 +16,9 @@ from subprocess import CompletedProcess
 import pytest
 
 from rmqtools.cli import main
+from tests.support.cluster_scene import PROGRAM
 from tests.support.patience import PROGRAM_PATIENCE
 
-_PROGRAM = "from rmqtools.cli import main; main()"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)  # main() handles them
 
 
@@ -57,7 +57,7 @@ def rmqtools_program(*arguments: object, **variables: str) -> CompletedProcess[s
     """Run it as a child process: several may run at the same time."""
     environment = {key: value for key, value in os.environ.items() if key != "NAMESRV_ADDR"}
     return subprocess.run(
-        [sys.executable, "-c", _PROGRAM, *map(str, arguments)],
+        [*PROGRAM, *map(str, arguments)],
         env=environment | variables,
         capture_output=True,
         text=True,

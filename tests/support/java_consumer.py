@@ -1,4 +1,4 @@
-"""The official Java push consumer as a member of a group: tests/support/java/Consumer.java.
+"""A push consumer in a process of its own as a member of a group: Java's (java/Consumer.java), or ours.
 
 with JavaConsumer(java_peer, name_server, "group", "topic", "--print") as member:
     member.await_assigned(8)
@@ -8,6 +8,7 @@ with JavaConsumer(java_peer, name_server, "group", "topic", "--print") as member
 import json
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -19,8 +20,6 @@ from typing import IO, Any, Self
 from rmqtools import MessageQueue
 from tests.support.java_peer import JavaPeer, JavaPeerError
 from tests.support.patience import PATIENCE
-
-_SECONDS = PATIENCE
 
 
 class JavaConsumer:
@@ -63,18 +62,18 @@ class JavaConsumer:
         """What it was started with, e.g. ``--strategy``."""
         return self._arguments[self._arguments.index(name) + 1]
 
-    def await_assigned(self, count: int, *, timeout: float = _SECONDS) -> set[MessageQueue]:
+    def await_assigned(self, count: int, *, timeout: float = PATIENCE) -> set[MessageQueue]:
         """Wait until it owns so many queues, and return them."""
         what = f"{count} queues"
         self._await(lambda: self._assigned is not None and len(self._assigned) == count, what, timeout)
         return self.assigned
 
-    def await_messages(self, count: int, *, timeout: float = _SECONDS) -> list[dict[str, Any]]:
+    def await_messages(self, count: int, *, timeout: float = PATIENCE) -> list[dict[str, Any]]:
         """Wait until it has consumed so many messages, and return all."""
         self._await(lambda: len(self._messages) >= count, f"{count} messages", timeout)
         return self.messages
 
-    def start(self, *, timeout: float = _SECONDS) -> Self:
+    def start(self, *, timeout: float = PATIENCE) -> Self:
         """Start it; returns when it has joined the group."""
         self._home = tempfile.TemporaryDirectory()
         self._errors = Path(self._home.name, "stderr")
@@ -101,10 +100,10 @@ class JavaConsumer:
         """Let it leave the group (SIGTERM) and wait until it has ended."""
         self._process.terminate()
         try:
-            self._process.wait(_SECONDS)
+            self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             raise JavaPeerError(
-                f"{type(self).__name__} {self._arguments}: no end within {_SECONDS:.0f} s: {self._said()}"
+                f"{type(self).__name__} {self._arguments}: no end within {PATIENCE:.0f} s: {self._said()}"
             ) from None
         finally:
             self.kill()
@@ -176,3 +175,13 @@ class JavaConsumer:
     def _said(self) -> str:
         lines = self._errors.read_text(errors="replace").splitlines()
         return "\n".join(line for line in lines if " |-" not in line)
+
+
+class PythonConsumer(JavaConsumer):
+    """Like :class:`JavaConsumer`, a member of ours; ``options`` as at the head of member.py."""
+
+    def __init__(self, name_server: str, group: str, topic: str, *options: str) -> None:
+        self._set_up((name_server, group, topic, *options))
+
+    def _command(self, home: str) -> list[str]:
+        return [sys.executable, "-m", "tests.support.member", *self._arguments]

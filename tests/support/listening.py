@@ -3,14 +3,24 @@
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from rmqtools import Admin, ConsumeContext, MessageExt, PushConsumer, PushConsumerConfig, aio
+from rmqtools import (
+    Admin,
+    ConsumeContext,
+    ConsumeFromWhere,
+    MessageExt,
+    PushConsumer,
+    PushConsumerConfig,
+    aio,
+)
 from rmqtools.sync.loop import Bridge
 from tests.support.patience import PATIENCE
 
 Listener = Callable[[Sequence[MessageExt], ConsumeContext], Any]
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 class Heard:
@@ -68,6 +78,25 @@ class AsyncFace:
 
 
 FACES = {"blocking": PushConsumer, "asynchronous": AsyncFace}
+
+
+@contextmanager
+def listening(
+    name_server: str,
+    topic: str,
+    listener: Listener,
+    *,
+    tags: str = "*",
+    sql: str | None = None,
+    strategy: Any = None,
+    **settings: Any,
+) -> Iterator[PushConsumer]:
+    """A push consumer; of a new group and from the first offset on, unless its settings say otherwise."""
+    given: dict[str, Any] = {"group": new_group(), "consume_from": FIRST} | settings
+    consumer = PushConsumer(PushConsumerConfig(name_server=name_server, **given), strategy=strategy)
+    consumer.subscribe(topic, listener, tags=tags, sql=sql)
+    with consumer:
+        yield consumer
 
 
 def new_group() -> str:

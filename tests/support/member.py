@@ -2,9 +2,8 @@
 
     python -m tests.support.member NAME_SERVER GROUP TOPIC [OPTION]...
 
-Writes the same JSON lines. Options: --strategy NAME, --option NAME=VALUE (of the strategy), --orderly,
---broadcasting, --print, --fail N, --seed N, --trace TOPIC, --instance NAME, --ip ADDRESS, --pin-poll SECONDS.
-Ends cleanly at SIGTERM or when standard input ends.
+Writes the same JSON lines. Options: --strategy NAME, --orderly, --print, --fail N, --seed N, --trace TOPIC,
+--instance NAME. Ends cleanly at SIGTERM or when standard input ends.
 """
 
 import argparse
@@ -23,12 +22,10 @@ from rmqtools import (
     ConsumeFromWhere,
     ConsumeOrderlyStatus,
     MessageExt,
-    MessageModel,
     MessageQueue,
     PushConsumer,
     PushConsumerConfig,
 )
-from rmqtools.allocate import strategy_of
 
 _LOOK = 0.05  # seconds
 _SLOW_CLOSE = 30.0  # seconds
@@ -41,7 +38,7 @@ class Member:
         self._given = given
         self._failures = given.fail
         self._lock = threading.Lock()
-        self._consumer = PushConsumer(_config(given), strategy=_strategy(given))
+        self._consumer = PushConsumer(_config(given), strategy=given.strategy)
         self._consumer.subscribe(given.topic, self._listen)
 
     def run(self, stop: threading.Event) -> None:
@@ -104,23 +101,15 @@ def _shown(message: MessageExt) -> dict[str, Any]:
     }
 
 
-def _strategy(given: argparse.Namespace) -> Any:
-    options = dict(option.split("=", 1) for option in given.option)
-    return strategy_of(given.strategy, **options)
-
-
 def _config(given: argparse.Namespace) -> PushConsumerConfig:
     return PushConsumerConfig(
         name_server=given.name_server,
         group=given.group,
-        client_ip=given.ip,
         instance_name=given.instance,
         orderly=given.orderly,
-        message_model=MessageModel.BROADCASTING if given.broadcasting else MessageModel.CLUSTERING,
         consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         poll_name_server_interval=1.0,
         heartbeat_broker_interval=1.0,
-        pin_poll_interval=given.pin_poll,
         enable_trace=given.trace is not None,
         trace_topic=given.trace or "RMQ_SYS_TRACE_TOPIC",
     )
@@ -132,15 +121,12 @@ def main() -> None:
     for name in ("name_server", "group", "topic"):
         parser.add_argument(name)
     parser.add_argument("--strategy", default="AVG")
-    parser.add_argument("--option", action="append", default=[])
-    for name in ("--orderly", "--broadcasting", "--print"):
+    for name in ("--orderly", "--print"):
         parser.add_argument(name, action="store_true")
     parser.add_argument("--fail", type=int, default=0)
     parser.add_argument("--instance")
-    parser.add_argument("--ip")
     parser.add_argument("--seed")
     parser.add_argument("--trace")
-    parser.add_argument("--pin-poll", type=float, default=5.0)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     member = Member(parser.parse_args())

@@ -32,15 +32,6 @@ _CHECKS = {
 
 
 @contextlib.contextmanager
-def running_proxy(
-    cluster: "LocalCluster | SharedCluster", directory: Path, *, signs: bool = False, checks: bool = False
-) -> Iterator[str]:
-    """Start a proxy as :func:`running_server` does; give its address for remoting clients."""
-    with running_server(cluster, directory, signs=signs, checks=checks) as server:
-        yield server.address
-
-
-@contextlib.contextmanager
 def running_server(
     cluster: "LocalCluster | SharedCluster", directory: Path, *, signs: bool = False, checks: bool = False
 ) -> Iterator[Server]:

@@ -1,40 +1,17 @@
-"""For tests of transactions: a cluster with early check-backs, a scripted listener."""
+"""A scripted listener of transactions."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rmqtools import (
-    HalfMessage,
-    LocalTransactionState,
-    MessageExt,
-    ProducerConfig,
-)
-from rmqtools.cluster import LocalCluster
-from tests.support.resting import RestingCluster
+from rmqtools import HalfMessage, LocalTransactionState, MessageExt
 
 COMMIT = LocalTransactionState.COMMIT_MESSAGE
 ROLLBACK = LocalTransactionState.ROLLBACK_MESSAGE
 UNKNOWN = LocalTransactionState.UNKNOWN
 
 Check = Callable[[MessageExt], LocalTransactionState]
-
-
-@contextmanager
-def cluster_that_asks_soon(*, brokers: int = 1) -> Iterator[LocalCluster]:
-    """Check-backs every second, of half messages that are half a second old, for more than a minute.
-
-    With the default ``transactionCheckMax`` a broker gives up after 15 of them: too soon on a busy machine.
-    """
-    settings = {
-        "transactionCheckInterval": "1000",
-        "transactionTimeOut": "500",
-        "transactionCheckMax": "100",
-    }
-    with RestingCluster(brokers=brokers, broker_settings=settings) as cluster:
-        yield cluster
 
 
 def says(state: LocalTransactionState) -> Check:
@@ -58,7 +35,3 @@ class Listener:
         self.checked.append((message, threading.current_thread().name))
         check = self.checks.pop(0) if len(self.checks) > 1 else self.checks[0]
         return check(message)
-
-
-def config_of(cluster: LocalCluster, group: str) -> ProducerConfig:
-    return ProducerConfig(name_server=cluster.name_server, group=group)

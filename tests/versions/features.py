@@ -19,7 +19,7 @@ from rmqtools import (
 )
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.group import MessageRequestMode
-from tests.support.listening import Heard, numbers
+from tests.support.listening import Heard, listening, numbers
 from tests.support.transactions import COMMIT, ROLLBACK, Listener
 from tests.versions.site import PATIENCE, Feature, Site
 
@@ -114,7 +114,7 @@ def request_and_reply(site: Site) -> None:
         for message in messages:
             site.producer.send(create_reply(message, b"re: " + message.body))
 
-    with site.listening(topic, answer):
+    with listening(site.name_server, topic, answer):
         reply = site.producer.request(Message(topic, b"question"), timeout=PATIENCE)
     assert reply.body == b"re: question"
 
@@ -131,7 +131,7 @@ def transaction(site: Site) -> None:
 def push(site: Site) -> None:
     topic, heard = site.topic(), Heard()
     site.producer.send_many(messages(topic))
-    with site.listening(topic, heard):
+    with listening(site.name_server, topic, heard):
         heard.wait(COUNT, seconds=PATIENCE)
     assert sorted(heard.bodies) == numbers(COUNT)
 
@@ -140,7 +140,7 @@ def push_orderly(site: Site) -> None:
     topic, heard = site.topic(), Heard()
     for body in numbers(COUNT):
         site.producer.send_orderly(Message(topic, body, sharding_key="one"))
-    with site.listening(topic, heard, orderly=True):
+    with listening(site.name_server, topic, heard, orderly=True):
         heard.wait(COUNT, seconds=PATIENCE)
     assert heard.bodies == numbers(COUNT)
 
@@ -166,7 +166,7 @@ def pop(site: Site) -> None:
     site.admin.create_group(group)
     site.admin.set_message_request_mode(topic, group, MessageRequestMode.POP)
     site.producer.send_many(messages(topic))
-    with site.listening(topic, heard, group=group, client_rebalance=False):
+    with listening(site.name_server, topic, heard, group=group, client_rebalance=False):
         heard.wait(COUNT, seconds=PATIENCE)
     assert sorted(heard.bodies) == numbers(COUNT)
 
@@ -174,7 +174,7 @@ def pop(site: Site) -> None:
 def broker_rebalance(site: Site) -> None:
     topic, heard = site.topic(), Heard()
     site.producer.send_many(messages(topic))
-    with site.listening(topic, heard, client_rebalance=False):
+    with listening(site.name_server, topic, heard, client_rebalance=False):
         heard.wait(COUNT, seconds=PATIENCE)
     assert sorted(heard.bodies) == numbers(COUNT)
 

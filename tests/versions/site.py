@@ -5,23 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rmqtools import (
-    Admin,
-    Client,
-    ClientConfig,
-    ConsumeFromWhere,
-    MessageExt,
-    MessageQueue,
-    Producer,
-    ProducerConfig,
-    PushConsumer,
-    PushConsumerConfig,
-)
-from tests.support.cluster_scene import wait_until
-from tests.support.listening import Listener
-from tests.support.reading import read_all
+from rmqtools import Admin, Client, ClientConfig, MessageExt, MessageQueue, Producer, ProducerConfig
+from tests.support.reading import await_messages
 from tests.support.resting import RestingCluster
 
 if TYPE_CHECKING:
@@ -55,24 +42,11 @@ class Site:
 
     def read(self, topic: str, count: int) -> list[MessageExt]:
         """The messages of a topic by queue and offset, as soon as there are ``count``."""
-        wait_until(lambda: self._stored(topic) >= count, seconds=PATIENCE)
-        return read_all(self.client, self.admin, topic)
+        return await_messages(self.client, self.admin, topic, count, timeout=PATIENCE)
 
     def options(self, topic: str) -> dict[str, str]:
         """The options of Spark's data source."""
         return {"nameServer": self.name_server, "topic": topic}
-
-    @contextmanager
-    def listening(self, topic: str, listener: Listener, **settings: Any) -> Iterator[PushConsumer]:
-        """A push consumer, from the first offset on."""
-        given = {"group": self.name("group"), "consume_from": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET}
-        consumer = PushConsumer(PushConsumerConfig(name_server=self.name_server, **given | settings))
-        consumer.subscribe(topic, listener)
-        with consumer:
-            yield consumer
-
-    def _stored(self, topic: str) -> int:
-        return sum(self.admin.max_offset(queue) for queue in self.queues(topic))
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections import defaultdict
 from pathlib import Path
 from typing import Any, Self
@@ -14,6 +13,7 @@ import pytest
 from rmqtools import Message
 from rmqtools.group import FindingKind, check_group
 from tests.support.cluster_scene import wait_until
+from tests.support.java_consumer import JavaConsumer
 from tests.support.patience import PROGRAM_PATIENCE
 from tests.versions.old_release import ROOT, extract
 
@@ -28,50 +28,38 @@ def old(tmp_path_factory) -> Path:
     return extract(tmp_path_factory.mktemp("old"))
 
 
-class Member:
-    """A member in a process of its own, by the packages in a folder."""
+class Member(JavaConsumer):
+    """A member in a process of its own, by the packages in a folder; it leaves when its input ends."""
 
     def __init__(self, packages: Path, *arguments: str) -> None:
-        self.messages: list[dict[str, Any]] = []
-        self._started = threading.Event()
-        self._packages, self._is_right = packages, False
-        self._process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), *arguments],
-            env={**os.environ, "PYTHONPATH": str(packages)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            row = json.loads(line)
-            if "started" in row:
-                self._is_right = Path(row["started"]).is_relative_to(self._packages)
-                self._started.set()
-            else:
-                self.messages.append(row)
+        self._packages = packages
+        self._set_up(arguments)
 
     def __enter__(self) -> Self:
-        assert self._started.wait(60)
-        assert self._is_right, "it runs by the packages of another folder"
+        self.start()
+        assert Path(self.client_id).is_relative_to(self._packages), (
+            "it runs by the packages of another folder"
+        )
         return self
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """Let it leave the group, and wait until it has ended."""
         assert self._process.stdin is not None
-        if not self._process.stdin.closed:
-            self._process.stdin.close()
+        self._process.stdin.close()
         assert self._process.wait(60) == 0
-        self._reader.join()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self.kill()
 
-    def __exit__(self, *_: object) -> None:
-        self.leave()
+    def _command(self, home: str) -> list[str]:
+        return [sys.executable, str(PROGRAM), *self._arguments]
+
+    def _environment(self, home: str) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": str(self._packages)}
+
+    def _note(self, row: dict[str, Any]) -> None:
+        if "started" in row:
+            self.client_id = row["started"]
+        else:
+            self._messages.append(row)
 
 
 def bodies(*members: Member) -> list[str]:
@@ -120,10 +108,10 @@ def test_old_and_new_members_own_each_queue_once_through_joins_and_leaves(
             with Member(ROOT, *arguments) as fourth:
                 wait_until(lambda: settled(4), seconds=90)
                 send(100)
-                first.leave()
+                first.stop()
                 wait_until(lambda: settled(3), seconds=90)
                 send(100)
-                second.leave()
+                second.stop()
                 wait_until(lambda: settled(2), seconds=90)
                 send(100)
                 every = (first, second, third, fourth)

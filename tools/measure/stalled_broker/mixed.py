@@ -11,9 +11,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from rmqtools import MessageQueue
-from tests.support.java_consumer import JavaConsumer
+from tests.support.java_consumer import JavaConsumer, PythonConsumer
 from tests.support.java_peer import JavaPeer
-from tests.support.python_consumer import PythonConsumer
 from tools.measure.stalled_broker.scene import EVERY, HEALTHY, QUEUES, TOPIC, Scene, Stall, running_scene
 
 GROUPS = {"java, ours": "jo", "ours, java": "oj", "java, java": "jj", "ours, ours": "oo"}
