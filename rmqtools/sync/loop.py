@@ -5,9 +5,13 @@ refuses to be used in the child: its sockets are shared with the parent.
 
 The garbage collector ends an abandoned iterator on any thread, also on the loop's, and at the end of the
 interpreter, when the loop thread no longer runs. So nothing may wait there.
+
+A thread of uvloop that takes up an event after the end of the interpreter ends the process by SIGSEGV. So the
+loop halts when the interpreter begins to end.
 """
 
 import asyncio
+import atexit
 import os
 import sys
 import threading
@@ -26,6 +30,8 @@ from rmqtools.sync.greenlets import are_threads_greenlets, new_cooperative_loop,
 T = TypeVar("T")
 
 log = get_logger(__name__)
+
+_PATIENCE_AT_EXIT = 5.0  # seconds
 
 _threads: dict[int, "LoopThread"] = {}
 _noted: list[str] = []  # the first call in a thread with a running event loop
@@ -47,11 +53,17 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 class LoopThread:
-    """A daemon thread that runs one event loop until the process ends."""
+    """A daemon thread that runs one event loop until the interpreter ends.
+
+    Attributes:
+        halts: the interpreter is about to end; the loop takes up no event unless the main thread needs it.
+    """
 
     def __init__(self) -> None:
+        self.halts = False
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._goes_on = threading.Event()
         self.background = Background()
         self.walked: set[object] = set()
         self._ident: int | None = None
@@ -76,11 +88,28 @@ class LoopThread:
     def _start(self) -> None:
         with self._lock:
             if self._loop is not None:
+                if self.halts and threading.current_thread() is threading.main_thread():
+                    self.halts = False  # of functions that atexit calls; a daemon thread waits until the end
+                    self._goes_on.set()
                 return
             run = self._run_cooperatively if are_threads_greenlets() else self._run
             ready = threading.Event()
             threading.Thread(target=run, args=(ready,), name="rmqtools-loop", daemon=True).start()
             ready.wait()
+
+    def halt(self) -> None:
+        """Let the loop take up no event; return when it has come to rest, or hangs in a callback."""
+        if self._loop is None or are_threads_greenlets():
+            return
+        self.halts = True
+        self._goes_on.clear()
+        rests = threading.Event()
+        self._loop.call_soon_threadsafe(self._rest, rests)
+        rests.wait(_PATIENCE_AT_EXIT)
+
+    def _rest(self, rests: threading.Event) -> None:
+        rests.set()
+        self._goes_on.wait()
 
     def _run(self, ready: threading.Event) -> None:
         loop = self._open(ready)
@@ -96,6 +125,12 @@ class LoopThread:
         self._loop, self._ident = loop, threading.get_ident()
         loop.call_soon(ready.set)
         return loop
+
+
+@atexit.register  # with the import: what a program registers afterwards runs before, and may close clients
+def _halt_at_exit() -> None:
+    if (thread := _threads.get(os.getpid())) is not None:
+        thread.halt()
 
 
 def note_blocking_call() -> None:
@@ -307,7 +342,7 @@ class Bridge:
         """
         pid = os.getpid()
         thread = _threads.get(pid)
-        if thread is None or pid != self._pid or thread.is_current() or sys.is_finalizing():
+        if thread is None or thread.halts or pid != self._pid or thread.is_current() or sys.is_finalizing():
             self._thread()
 
     def call(self, function: Callable[[], T]) -> T:
@@ -344,7 +379,7 @@ class Bridge:
         In a forked child of the process that made the client it is closed instead.
         """
         thread = _threads.get(os.getpid()) if self.is_of_this_process() else None
-        if thread is None:
+        if thread is None or thread.halts:
             coroutine.close()
         else:
             thread.loop.call_soon_threadsafe(thread.background.spawn, name, coroutine)

@@ -98,7 +98,8 @@ class SignalPoints:
 def is_finalizer(frame: Any) -> bool:
     """Return whether errors of a frame are printed, and go no further."""
     while frame is not None:
-        if frame.f_code.co_name == "__del__" or "weakref" in frame.f_code.co_filename:
+        code = frame.f_code
+        if code.co_name in {"__del__", "gc_callback"} or "weakref" in code.co_filename:
             return True
         frame = frame.f_back
     return False

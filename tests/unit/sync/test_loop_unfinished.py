@@ -123,6 +123,44 @@ def test_a_process_with_an_unfinished_iterator_ends_at_once_and_says_nothing(pro
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def ended(program: str) -> tuple[int, str, str]:
+    """The exit code of a program, and what it has printed."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.process
+def test_after_the_end_of_the_interpreter_the_loop_takes_up_no_event():
+    program = """
+        import asyncio, ctypes, sys, time
+        from rmqtools.sync.loop import Bridge
+
+        bridge = Bridge()
+        bridge.submit(lambda: asyncio.sleep(0.5))
+        c = ctypes.CDLL(None)
+        c.on_exit(ctypes.cast(c.sleep, ctypes.c_void_p), None)  # sleep(1), when Python has ended
+        time.sleep(0.1)  # the loop waits for its timer by then
+        sys.exit(1)
+    """
+
+    assert ended(program) == (1, "", "")
+
+
+@pytest.mark.process
+def test_what_a_program_has_registered_for_its_end_may_use_a_client_whenever_it_was_registered():
+    program = """
+        import atexit
+        atexit.register(lambda: print(bridge.call(lambda: "before the import")))
+        from rmqtools.sync.loop import Bridge
+
+        bridge = Bridge()
+        bridge.call(int)
+        atexit.register(lambda: print(bridge.call(lambda: "after it")))
+    """
+
+    assert ended(program) == (0, "after it\nbefore the import\n", "")
+
+
 @pytest.mark.process
 def test_an_iterator_that_is_let_go_of_closes_its_generator_without_being_waited_for():
     closed = threading.Event()
