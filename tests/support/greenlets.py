@@ -33,7 +33,7 @@ from rmqtools import (  # noqa: E402
     PushConsumerConfig,
 )
 from rmqtools.errors import ClientStateError  # noqa: E402
-from rmqtools.sync.loop import LoopThread  # noqa: E402
+from rmqtools.sync.loop_thread import LoopThread  # noqa: E402
 
 Settings = Mapping[str, Any]
 

@@ -12,7 +12,8 @@ import pytest
 
 from rmqtools import Message, Producer, ProducerConfig
 from rmqtools.errors import ClientStateError
-from rmqtools.sync.loop import Bridge, LoopThread
+from rmqtools.sync.loop import Bridge
+from rmqtools.sync.loop_thread import LoopThread
 from rmqtools.testing import FakeCluster
 from tests.support.forked import in_child
 from tests.support.interrupts import interrupted_at, interrupted_when
@@ -166,7 +167,7 @@ def test_an_interrupt_of_a_call_leaves_no_coroutine_behind_wherever_it_comes(pre
     number = 1
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        while interrupted_at(number, ["loop.py"], prepared(), what="call"):
+        while interrupted_at(number, ["loop.py", "loop_thread.py"], prepared(), what="call"):
             number += 1
         gc.collect()
 

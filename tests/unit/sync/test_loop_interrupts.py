@@ -47,7 +47,7 @@ from rmqtools import (
 from rmqtools.allocate import Pins
 from rmqtools.errors import RocketMQError
 from rmqtools.sync.lifecycle import Blocking
-from rmqtools.sync.loop import LoopThread
+from rmqtools.sync.loop_thread import LoopThread
 from rmqtools.testing import FakeCluster
 from tests.support.cluster_scene import wait_until
 from tests.support.interrupts import cancelled_at, count_points, interrupted_at_point

@@ -13,7 +13,7 @@ if {without}:
     sys.modules["uvloop"] = None  # as if it were not installed
 
 from rmqtools import Message, Producer, ProducerConfig, PullConsumer, PullConsumerConfig
-from rmqtools.sync.loop import LoopThread
+from rmqtools.sync.loop_thread import LoopThread
 from rmqtools.testing import FakeCluster
 
 with FakeCluster() as cluster:

@@ -59,11 +59,13 @@ def wrong_in(text: str) -> str | None:
     known = [path for path in commands() if words[: len(path.split())] == path.split()]
     if not known:
         groups = {" ".join(path.split()[:depth]) for path in commands() for depth in (1, 2)}
-        prefix = " ".join(words[:2])
-        return None if prefix in groups or words[1].startswith("--") else f"{text!r}: no such command"
+        depth = max(depth for depth in (1, 2) if " ".join(words[:depth]) in groups)
+        is_name = re.fullmatch(r"[a-z][a-z-]*", " ".join(words[depth : depth + 1]))
+        return f"{text!r}: no such command. Correct it, by .venv/bin/rmqtools --help" if is_name else None
     options = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
     unknown = {option for option in options if option not in commands()[known[0]] | {"--help"}}
-    return f"{text!r}: unknown {sorted(unknown)}" if unknown else None
+    remedy = f"Correct it, by .venv/bin/{known[0]} --help"
+    return f"{text!r}: unknown {sorted(unknown)}. {remedy}" if unknown else None
 
 
 def test_every_command_that_a_page_names_exists_with_its_options():
@@ -71,6 +73,25 @@ def test_every_command_that_a_page_names_exists_with_its_options():
 
     assert len(found) > 40
     assert [f"{page}: {wrong}" for page, text in found if (wrong := wrong_in(text))] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("rmqtools nowhere orders", "no such command"),
+        ("rmqtools broker nowhere", "no such command"),
+        ("rmqtools health --nowhere 2", r"unknown \['--nowhere'\]"),
+        ("rmqtools broker", None),
+        ("rmqtools --version", None),
+        ("rmqtools group …", None),
+        ("rmqtools topic list --idle 30d", None),
+    ],
+)
+def test_a_command_that_does_not_exist_is_told_with_its_remedy(text, wrong):
+    if wrong is None:
+        assert wrong_in(text) is None
+    else:
+        assert re.search(f"{wrong}.* Correct it, by .venv/bin/rmqtools .*--help", wrong_in(text) or "")
 
 
 @pytest.mark.parametrize(

@@ -149,9 +149,21 @@ def test_a_change_of_the_surface_needs_a_line_that_names_it(before, now, words):
     assert [line.rpartition("has: ")[2] for line in wrong] == ([] if words is None else [words])
 
 
-def test_a_line_of_the_file_is_a_thing_with_its_default_or_signature():
-    known = released()
-
-    assert known["setting ProducerConfig.send_timeout"] == " = 3.0"
-    assert known["method Producer.send"] == "(message, queue, selector, arg, timeout)"
-    assert known["command-option rmqtools group check --repair"] == ""
+@pytest.mark.parametrize(
+    ("thing", "more"),
+    [
+        ("setting ProducerConfig.send_timeout", " = 3.0 (float)"),
+        ("method Producer.send", "(message, queue, selector, arg, timeout)"),
+        ("command rmqtools health", ""),
+        ("command-option rmqtools group check --repair", " = False"),
+        ("option stamp", " = false (true or false)"),
+        ("column queueOffset", " = INT64"),
+        ("finding lag_large", " = ERROR"),
+        ("event topic_not_found", " = warning"),
+        ("error ConfigError", "(RocketMQError, ValueError)"),
+        ("exit-code 3", " = INCOMPLETE"),
+    ],
+)
+def test_a_thing_of_the_surface_has_what_else_users_would_see_change(thing, more):
+    assert surface.surface()[thing] == more
+    assert thing in released()

@@ -57,6 +57,17 @@ def test_groups_of_all_brokers_are_listed_once_and_in_order(cluster, admin):
     assert [name for name in admin.fetch_group_list() if name in ("g1", "g2")] == ["g1", "g2"]
 
 
+def test_settings_of_all_groups_are_told_by_broker(cluster, admin):
+    cluster.create_group("patient", retry_max_times=99)
+
+    configs = admin.fetch_all_group_configs()["patient"]
+
+    assert {broker: config.retry_max_times for broker, config in configs.items()} == {
+        "broker-a": 99,
+        "broker-b": 99,
+    }
+
+
 def test_the_master_of_a_queue_tells_whether_it_has_a_group_and_creates_none(cluster, admin):
     cluster.create_group("there")
     cluster.create_topic("asked", queues=1)

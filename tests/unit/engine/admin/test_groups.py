@@ -45,6 +45,14 @@ def test_dead_letters_are_counted_with_the_time_of_the_last_one(cluster, admin):
     assert admin.fetch_dead_letters("billing") == DeadLetters(count=2, newest_ms=7000)
 
 
+def test_ages_of_a_known_progress_are_read_apart(cluster, admin):
+    cluster.commit("billing", FIRST, 1)
+    progress = admin.fetch_progress("billing")
+
+    ages = {queue: each.oldest_ms for queue, each in admin.fetch_ages(progress).items()}
+    assert ages == {FIRST: 2000, SECOND: None}
+
+
 def test_a_member_that_no_broker_knows_is_an_error_of_all_brokers_with_the_last_ones_reason():
     with FakeCluster(["broker-a", "broker-b"]) as cluster:
         refusals = {name: response(1, 0, remark=f"not at {name}") for name in ("broker-a", "broker-b")}
