@@ -6,6 +6,7 @@ from rmqtools import MessageQueue
 from rmqtools.errors import BrokerError, ConfigError, DataLossError, RemotingTimeoutError
 from rmqtools.model.mirror import Place
 from rmqtools.policy.mirror import (
+    MirrorCopies,
     Pair,
     Way,
     decode_pair,
@@ -118,6 +119,16 @@ def test_a_share_is_the_part_of_keys_that_was_asked_for():
     assert 70 < sum(is_in_share(key, 0.01) for key in keys) < 130
     assert all(is_in_share(key, 1.0) for key in keys)
     assert {key for key in keys if is_in_share(key, 0.01)} <= {key for key in keys if is_in_share(key, 0.1)}
+
+
+def test_a_mirror_copies_its_share_of_the_keys():
+    way = Way(Place("east", "t"), Place("west", "u"))
+    copies = MirrorCopies(way, tags=(), share=0.1, mark="m")
+    keys = [b"key-%d" % number for number in range(1000)]
+
+    assert [key for key in keys if copies.properties([b"KEYS\x01" + key], 0, 0) is not None] == [
+        key for key in keys if is_in_share(key, 0.1)
+    ]
 
 
 def test_a_source_is_waited_for_where_it_may_come_back():

@@ -49,6 +49,7 @@ REFUSED = pytest.mark.parametrize(
         pytest.param({"properties": {"a\x01": "b"}}, "property name", id="separator-in-name"),
         pytest.param({"properties": {"a": "b\x02"}}, "property 'a' 'b", id="separator-in-value"),
         pytest.param({"properties": {"": "b"}}, "empty name", id="empty-name"),
+        pytest.param({"deliver_at_ms": 0}, "deliver_at_ms=0: want milliseconds since 1970", id="no-time"),
         pytest.param({"properties": {"a": ""}}, "property 'a' is empty", id="empty-value"),
         pytest.param({"properties": {"a": 1}}, "property 'a' is int: want text", id="number-value"),
         pytest.param({"properties": {"UNIQ_KEY": "1"}}, "'UNIQ_KEY' is reserved", id="reserved"),

@@ -41,6 +41,17 @@ async def test_a_refusal_after_silence_leaves_the_outcome_unknown():
         assert [attempt.outcome for attempt in caught.value.attempts] == [Outcome.UNKNOWN, Outcome.REFUSED]
 
 
+async def test_the_result_has_the_queue_that_the_broker_has_chosen():
+    def elsewhere(request: RemotingCommand) -> RemotingCommand:
+        answer = stored(request)
+        answer.ext_fields["queueId"] = "7"
+        return answer
+
+    async with producing({"a": elsewhere}) as (producer, _):
+        result = await producer.send(MESSAGE)
+        assert (result.queue, result.queue_offset) == (MessageQueue("T", "a", 7), 5)
+
+
 async def test_a_dead_broker_is_known_not_to_have_stored_and_the_route_is_asked_for_at_once():
     async with producing({"a": stored, "b": stored}) as (producer, cluster):
         routes = producer._client.routes
