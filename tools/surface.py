@@ -351,7 +351,7 @@ KINDS: Final = (
         "docs/spark-jobs.md",
         lambda: {column.name: f" = {column.kind.name}" for column in READ_COLUMNS},
         _columns_shown,
-        "| `{}` | string | |",
+        "| `{}` | its type | |",
         is_exact=True,
     ),
     Kind("command", "docs/commands.md", _commands, _commands_shown, "| the task, in words | `{} …` |"),

@@ -1,4 +1,4 @@
-"""How blocking callers use the loop thread: calls, futures and iterators that wait for what it runs.
+"""The calls, futures and iterators by which blocking callers use the loop thread.
 
 After a fork, a client made by the parent refuses to be used in the child: its sockets are shared with the
 parent.

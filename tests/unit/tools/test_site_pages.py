@@ -159,7 +159,7 @@ def test_every_extra_that_a_page_installs_exists_and_the_start_page_lists_all():
 def test_every_target_of_make_that_a_page_names_exists():
     named = {name for page in pages() for name in re.findall(r"`make ([a-z-]+)", (DOCS / page).read_text())}
 
-    assert named <= MAKE
+    assert sorted(named - MAKE) == [], "correct the page that names it: make has no such target"
 
 
 def texts_of_the_code() -> str:
@@ -175,21 +175,13 @@ def texts_of_the_code() -> str:
     return "\n".join([*formatted, *plain])
 
 
-def test_every_error_class_and_every_error_text_of_the_troubleshooting_page_exists():
-    page = (DOCS / "troubleshooting.md").read_text()
-    classes = {
-        name
-        for name, one in vars(errors).items()
-        if inspect.isclass(one) and issubclass(one, errors.RocketMQError) and one is not errors.RocketMQError
-    }
+def test_every_error_text_of_the_troubleshooting_page_exists():
+    page = (DOCS / "troubleshooting.md").read_text().partition("## Log events")[0]
     code = texts_of_the_code()
-    texts = re.findall(r"^\| `([^`]+)` \|", page.partition("## Log events")[0], re.MULTILINE)
-    events = re.findall(r"^\| `([^`]+)` \|", page.partition("## Log events")[2], re.MULTILINE)
+    texts = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
 
-    assert set(re.findall(r"^## (\w+Error)$", page, re.MULTILINE)) == classes
     assert len(texts) > 35
-    assert [text for text in texts if text not in code] == []
-    assert [event for event in events if event not in code] == []
+    assert [text for text in texts if text not in code] == [], "correct these rows of docs/troubleshooting.md"
 
 
 def test_the_codes_of_the_troubleshooting_page_are_the_servers():
@@ -206,7 +198,7 @@ def test_the_settings_that_the_page_on_tuning_names_exist():
     named = {name for cell in cells for name in re.findall(r"`([a-zA-Z_]+)(?:=[^`]*)?`", cell)}
 
     assert len(named) > 15
-    assert named - known == set()
+    assert sorted(named - known) == [], "correct docs/tune.md: neither a setting nor an option has this name"
 
 
 def test_every_error_class_leads_to_its_section_of_the_troubleshooting_page():

@@ -128,7 +128,8 @@ def test_old_spellings_are_accepted_and_not_shown(path, old, new):
 def test_the_page_has_the_exit_codes_with_their_meanings():
     shown = [[cell.strip() for cell in row[:2]] for row in rows("code")]
 
-    assert shown[:-1] == [[str(code.value), code.meaning] for code in ExitCode]
+    wanted = [[str(code.value), code.meaning] for code in ExitCode]
+    assert shown[:-1] == wanted, "correct the table of exit codes in docs/commands.md, or cli/exit_code.py"
     assert shown[-1][0] == "130, 143"
 
 
