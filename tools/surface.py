@@ -522,6 +522,8 @@ def _words(item: str, before: dict[str, str], now: dict[str, str]) -> list[str]:
         return [name.rpartition(".")[2]]
     if kind == "command-option":
         return name.removeprefix("rmqtools ").rsplit(" ", 1)
+    if kind == "exit-code":
+        return [f"exit code {name}"]
     if kind != "method":
         return [name.removeprefix("rmqtools ")]
     signatures = [set(re.findall(r"\w+", side[item])) for side in (before, now) if item in side]

@@ -134,6 +134,8 @@ def test_a_name_on_an_exact_page_without_a_thing_is_found(kind):
         ),
         pytest.param({"method Producer.old": "()"}, {}, "old", id="removed-and-only-an-old-section-names-it"),
         pytest.param({"event a_b": ""}, {"event a_b": ""}, None, id="unchanged"),
+        pytest.param({"event a_b": " = info"}, {"event a_b": " = error"}, "a_b", id="another-level"),
+        pytest.param({}, {"exit-code 0": " = NOTHING"}, "exit code 0", id="a-number-of-another-line"),
         pytest.param(
             {},
             {"command rmqtools dlq count": "", "command-option rmqtools dlq count --utc": ""},
