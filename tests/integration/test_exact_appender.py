@@ -1,8 +1,11 @@
 """Exact appends to a real broker: writers that are killed, brokers that are killed or stand still."""
 
+import os
 import random
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +16,7 @@ from rmqtools.model.append_mark import APPEND_MARK, parse_mark
 from rmqtools.protocol.headers.group import UnlockBatchMqRequestHeader
 from rmqtools.protocol.wire.bodies import format_unlock
 from rmqtools.protocol.wire.command import request
+from tests.support.cluster_scene import pid_of
 from tests.support.patience import PATIENCE, PATIENT_REQUEST
 from tests.support.resting import RestingCluster
 
@@ -35,6 +39,11 @@ class Writers:
         arguments = [self.queue.topic, BROKER, str(self._end), str(self._settle_seconds)]
         return subprocess.Popen([*program, *arguments], stdout=subprocess.PIPE, text=True)
 
+    def kill(self, process: "subprocess.Popen[str]") -> None:
+        """End a writer as a power cut would. Its lock ends at once: brokers keep it for a minute."""
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE)
+
     def run_killed(self, lines: int) -> None:
         """Run a writer until it has printed so many lines, and kill it; one that ends is done."""
         process = self.start()
@@ -42,8 +51,7 @@ class Writers:
         lock_id = process.stdout.readline().strip()
         for _ in range(lines):
             process.stdout.readline()
-        process.kill()
-        process.wait(PATIENCE)
+        self.kill(process)
         process.stdout.close()
         self.unlock(lock_id)
 
@@ -87,6 +95,41 @@ def own_cluster() -> Iterator[LocalCluster]:
         with Admin(ClientConfig(name_server=cluster.name_server, request_timeout=PATIENT_REQUEST)) as admin:
             admin.create_topic("target", read_queue_nums=1, write_queue_nums=1)
         yield cluster
+
+
+@pytest.mark.slow
+def test_twenty_killed_writers_leave_each_message_once_and_in_order(own_cluster):
+    chance = random.Random(49)
+    writers = Writers(own_cluster, "target", end=60_000, settle_seconds=1.0)
+
+    for _ in range(20):
+        writers.run_killed(chance.randrange(1, 15))
+    writers.finish()
+
+    assert writers.positions() == [*range(60_000)]
+
+
+@pytest.mark.slow
+def test_a_frozen_broker_with_the_writer_killed_meanwhile_stores_each_message_once(own_cluster):
+    chance = random.Random(49)
+    writers = Writers(own_cluster, "target", end=30_000, settle_seconds=4.0)
+    pid = pid_of(own_cluster, BROKER)
+
+    for _ in range(5):
+        process = writers.start()
+        assert process.stdout is not None
+        lock_id = process.stdout.readline().strip()
+        for _ in range(chance.randrange(1, 10)):
+            process.stdout.readline()
+        os.kill(pid, signal.SIGSTOP)
+        threading.Event().wait(chance.uniform(0.0, 0.5))  # requests come into its buffers
+        writers.kill(process)
+        process.stdout.close()
+        os.kill(pid, signal.SIGCONT)
+        writers.unlock(lock_id)
+    writers.finish()
+
+    assert writers.positions() == [*range(30_000)]
 
 
 @pytest.mark.slow

@@ -1,6 +1,9 @@
-"""Producers while brokers stand still, and how much memory many sends take: three masters in Docker."""
+"""Producers while brokers die, stand still and come back: three masters in Docker, 8 queues each."""
 
+import threading
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -22,6 +25,30 @@ from tests.support.reading import await_readable, read_all
 
 pytestmark = pytest.mark.docker
 
+THREADS = 4
+
+
+def send_all(
+    producer: Producer, topic: str, count: int, at: dict[int, Callable[[], None]] | None = None
+) -> list[SendResult]:
+    """Send numbered messages from four threads; ``at`` calls a function when so many are acknowledged."""
+    results: list[SendResult] = []
+    lock = threading.Lock()
+    events = dict(at or {})
+
+    def work(thread: int) -> None:
+        for number in range(thread, count, THREADS):
+            result = producer.send(Message(topic, b"%d" % number))
+            with lock:
+                results.append(result)
+                event = events.pop(len(results), None)
+            if event is not None:
+                event()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(work, range(THREADS)))
+    return results
+
 
 def stored_numbers(name_server: str, topic: str, results: list[SendResult]) -> Counter[int]:
     """How often each message is in the topic."""
@@ -29,6 +56,40 @@ def stored_numbers(name_server: str, topic: str, results: list[SendResult]) -> C
     with Client(config) as client, Admin(client) as admin:
         await_readable(admin, results)
         return Counter(int(message.body) for message in read_all(client, admin, topic))
+
+
+def tries_on(results: list[SendResult], broker_name: str) -> list[Outcome]:
+    """The outcomes of the attempts on a broker."""
+    return [a.outcome for r in results for a in r.attempts if a.queue.broker_name == broker_name]
+
+
+@pytest.mark.slow  # tests/behaviour loses none either, and Spark writes through a killed broker
+def test_a_killed_master_costs_no_message_and_is_used_again_when_it_is_back(faulty_cluster, new_topic):
+    topic = new_topic()
+    back_at: list[float] = []
+
+    def start() -> None:
+        faulty_cluster.start("broker-b")
+        back_at.append(SYSTEM_CLOCK.monotonic())
+
+    config = ProducerConfig(name_server=faulty_cluster.name_server, send_timeout=10.0)
+    with Producer(config) as producer:
+        producer.send(Message(topic, b"0"))
+        results = send_all(
+            producer, topic, 24_000, {8_000: lambda: faulty_cluster.kill("broker-b"), 16_000: start}
+        )
+        failed = [outcome for outcome in tries_on(results, "broker-b") if outcome is not Outcome.STORED]
+        while producer.send(Message(topic, b"0")).queue.broker_name != "broker-b":  # by the next route poll
+            assert SYSTEM_CLOCK.monotonic() - back_at[0] < PATIENCE
+
+    stored = stored_numbers(faulty_cluster.name_server, topic, results)
+    duplicated = sum(count - 1 for number, count in stored.items() if number)
+    unknown = sum(outcome is Outcome.UNKNOWN for outcome in failed)
+    assert len(results) == 24_000
+    assert set(range(24_000)) <= set(stored)
+    assert duplicated <= unknown
+    # some tries go on until the name server has seen the connection end; without new routes thousands would
+    assert len(failed) <= 0.01 * len(results)
 
 
 def test_a_send_to_a_paused_broker_ends_in_its_timeout_and_is_called_unknown(faulty_cluster, new_topic):
