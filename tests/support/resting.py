@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Self
 
 from rmqtools.cluster import LocalCluster
+from rmqtools.sync.loop_thread import LoopThread
 
 _SET_TIMER_SLACK, _GET_TIMER_SLACK = 29, 30  # of Linux's prctl; a thread passes its slack on to its children
 _SLACK_NS = 20_000_000
@@ -33,5 +34,6 @@ class RestingCluster(LocalCluster):
 
     def start(self) -> Self:
         """Start the servers as :class:`LocalCluster` does."""
+        LoopThread.of_this_process()  # now: started below, it would have late timers itself
         with late_timers():
             return super().start()
