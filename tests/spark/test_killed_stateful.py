@@ -39,7 +39,7 @@ def test_a_query_with_state_stores_each_row_once_after_kills_in_its_commits(
     source, target = (make_topic(queues=1, broker_names=["broker-a"]) for _ in range(2))
     server = {"nameServer": local_cluster.name_server}
     read = {**server, "topic": source, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "500"}
-    exact = {"delivery": "exactlyOnce", "batchBytes": "4000"}  # many requests in a commit
+    exact = {"delivery": "exactlyOnce", "batchBytes": "400"}  # hundreds of requests in a commit
     write = {**server, "topic": target, **exact, **PATIENT_WRITE}
     job = {"job": "write_stateful", "query": query, "source": read, "target": write}
     driver = KilledDriver(tmp_path, {query: job}, admin)
