@@ -44,7 +44,7 @@ async def test_a_refusal_after_silence_leaves_the_outcome_unknown():
 async def test_the_result_has_the_queue_that_the_broker_has_chosen():
     def elsewhere(request: RemotingCommand) -> RemotingCommand:
         answer = stored(request)
-        answer.ext_fields["queueId"] = "7"
+        answer.ext_fields = {**answer.ext_fields, "queueId": "7"}
         return answer
 
     async with producing({"a": elsewhere}) as (producer, _):
