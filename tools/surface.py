@@ -49,8 +49,8 @@ class Kind(NamedTuple):
     Attributes:
         name: in the singular.
         page: the file that a contributor edits or, for generated pages, the file that the page is made from.
-        found: the things that exist: their names, each with what else a change of is one for users: default,
-            type, values, parameters, severity, level, bases.
+        found: the names of the things that exist, each with its default, type, values, parameters, severity,
+            level or bases: users see a change of these, too.
         shown: the names that the page has.
         row: what to add for a missing name; ``{}`` is the name.
         is_exact: whether the page names nothing else, so that a name without a thing is a mistake.
@@ -182,11 +182,9 @@ def _body(owner: type) -> list[ast.stmt]:
 
 @cache
 def _explained_fields(owner: type) -> set[str]:
-    body = _body(owner)
-    pairs = pairwise(body)
     return {
         field.target.id
-        for field, text in pairs
+        for field, text in pairwise(_body(owner))
         if isinstance(field, ast.AnnAssign)
         and isinstance(field.target, ast.Name)
         and isinstance(text, ast.Expr)

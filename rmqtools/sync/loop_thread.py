@@ -80,7 +80,7 @@ class LoopThread:
             ready.wait()
 
     def halt(self) -> None:
-        """Let the loop take up no event; return when it has come to rest, or hangs in a callback."""
+        """Stop the loop from taking up events. Returns when it rests, or after 5 s if a callback hangs."""
         if self._loop is None or are_threads_greenlets():
             return
         self.halts = True

@@ -35,7 +35,7 @@ def has_dead_letter(stories: list[MessageStory]) -> bool:
 
 
 def results(stories: list[MessageStory]) -> list[str]:
-    """How the deliveries ended, as far as their records are there."""
+    """The results of the deliveries whose end is recorded."""
     return [
         one.result for story in stories for group in story.groups for one in group.deliveries if one.result
     ]

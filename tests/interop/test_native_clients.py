@@ -40,7 +40,7 @@ def topic(make_topic) -> str:
 
 @pytest.fixture
 def consumed() -> Heard:
-    """What our consumer has consumed."""
+    """The messages that our consumer got."""
     return Heard()
 
 
