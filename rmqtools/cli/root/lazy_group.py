@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -37,8 +38,9 @@ def lazy_app(commands: Mapping[str, LazyCommand], **settings: Any) -> typer.Type
     return app
 
 
+@cache
 def load(name: str, command: LazyCommand) -> Any:
-    """Import a command, and return it as typer runs it."""
+    """Import a command, and return it as typer runs it; made once in a process."""
     found = getattr(import_module(command.module), command.attribute)
     alone = typer.Typer(rich_markup_mode=MARKUP, callback=_placeholder, add_completion=False)
     if isinstance(found, typer.Typer):

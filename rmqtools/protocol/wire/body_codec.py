@@ -12,7 +12,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from rmqtools.errors import ProtocolError
@@ -69,14 +69,26 @@ def format_body(value: Any) -> bytes:
 def _format(value: Any) -> str:
     if isinstance(value, str):
         return _format_text(str(value))
+    if value is None or isinstance(value, int):
+        return json.dumps(value)
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{_format(key)}:{_format(item)}" for key, item in value.items()) + "}"
     if isinstance(value, tuple | list | set | frozenset):
         return "[" + ",".join(map(_format, value)) + "]"
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        named = {_wire_name(type(value), f.name): getattr(value, f.name) for f in dataclasses.fields(value)}
-        return _format({name: named[name] for name in sorted(named) if named[name] is not None})
-    return _format_double(value) if isinstance(value, float) else json.dumps(value)
+    if isinstance(value, float):
+        return _format_double(value)
+    items = ((f'"{wire}"', getattr(value, name)) for wire, name in _written_fields(type(value)))
+    return "{" + ",".join(f"{wire}:{_format(item)}" for wire, item in items if item is not None) + "}"
+
+
+@cache
+def _written_fields(body_class: type) -> list[tuple[str, str]]:
+    """Return the fields of a dataclass as (name on the wire, attribute), in alphabetical order of the former.
+
+    Raises:
+        TypeError: no dataclass.
+    """
+    return sorted((_wire_name(body_class, f.name), f.name) for f in dataclasses.fields(body_class))
 
 
 def _format_double(value: float) -> str:
@@ -114,19 +126,12 @@ def _read_field(body_class: type, wire: str, reader: _Reader, item: Any) -> Any:
         raise ProtocolError(f"{body_class.__name__}.{wire}: {error}") from None
 
 
-_plans: dict[Any, tuple[tuple[Any, str, _Reader], ...]] = {}  # one per class, made at its first use
-
-
+@cache
 def _fields_of(body_class: Any) -> tuple[tuple[Any, str, _Reader], ...]:
-    plan = _plans.get(body_class)
-    if plan is None:
-        hints = typing.get_type_hints(body_class)
-        plan = tuple(
-            (f, _wire_name(body_class, f.name), _reader_of(hints[f.name]))
-            for f in dataclasses.fields(body_class)
-        )
-        _plans[body_class] = plan
-    return plan
+    hints = typing.get_type_hints(body_class)
+    return tuple(
+        (f, _wire_name(body_class, f.name), _reader_of(hints[f.name])) for f in dataclasses.fields(body_class)
+    )
 
 
 def _reader_of(hint: Any) -> _Reader:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rmqtools import MessageQueue
+from rmqtools.cli.settings_file import fetch_settings
 from rmqtools.errors import RocketMQError
 from rmqtools.testing import FakeCluster
 from tests.support.tables import lacking, table_rows
@@ -31,15 +32,15 @@ def cluster():
 
 
 @pytest.fixture
-def state(run, cluster, tmp_path):
+def state(admin, cluster, tmp_path):
     """Make the file of the folder; return a function that looks at it and at what commands change."""
     (tmp_path / "file").write_text("precious: {a: }: b")
 
     def state():
-        settings = [run(*command).stdout for command in (("export",), ("pin", "show", "--json"))]
+        pins = {group: admin.fetch_pins(group) for group in admin.fetch_pin_groups()}
         offsets = [cluster.committed(group, A) for group in ("billing", "watched")]
         files = [(path.name, path.read_text()) for path in tmp_path.iterdir() if path.is_file()]
-        return settings, offsets, files, len(cluster.messages("orders"))
+        return fetch_settings(admin), pins, offsets, files, len(cluster.messages("orders"))
 
     return state
 
