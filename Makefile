@@ -6,7 +6,9 @@ STAMP := $(VENV)/.installed
 # Per cent of the branches and lines that the tests without servers must take: just under what they do (95.2).
 LEAST_COVERAGE := 95.0
 # The groups and their order: tests/support/workers.py.
-PARALLEL := -n 4 --dist loadscope --no-loadscope-reorder
+# Four processes: many of the tests wait. Those of make unit hardly do, and each process collects them for 6 s.
+SHARED := --dist loadscope --no-loadscope-reorder
+PARALLEL := -n 4 $(SHARED)
 # Python's compiled files are kept: without them each process compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -39,7 +41,7 @@ test-long: $(STAMP) jdk ## the tests that take minutes, and every property with 
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "slow or (hypothesis and not broker)" $(PARALLEL)
 
 unit: $(STAMP) ## tests without a broker, in seconds; properties with three examples each
-	@HYPOTHESIS_PROFILE=brief $(BIN)/python -m pytest -q -m "not slow and not broker and not process" $(PARALLEL) tests/unit tests/behaviour
+	@HYPOTHESIS_PROFILE=brief $(BIN)/python -m pytest -q -m "not slow and not broker and not process" -n auto $(SHARED) tests/unit tests/behaviour
 	@echo "left out: tests that start programs or read all sources (marked process; layers, pages, changelog: make check), brokers, Spark, Docker (make test)"
 
 coverage: $(STAMP) ## how many branches of each package the tests without servers take, in minutes

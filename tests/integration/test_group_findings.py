@@ -62,10 +62,10 @@ def owners(*members: PushConsumer, topic: str) -> list[MessageQueue]:
     return sorted(queue for member in members for queue in member.queues if queue.topic == topic)
 
 
-def test_a_broadcasting_member_of_a_clustering_group(make_topic, admin, group, join):
-    topic = make_topic(queues=2)
+def test_a_broadcasting_member_of_a_clustering_group(make_topic, admin, group, join, tmp_path):
+    topic, file = make_topic(queues=2), str(tmp_path / "offsets.json")
     join(topic, instance_name="one")
-    join(topic, instance_name="two", message_model="BROADCASTING")
+    join(topic, instance_name="two", message_model="BROADCASTING", offset_store_path=file)
 
     assert "BROADCASTING: 127.0.0.1@two" in await_finding(admin, group, "models_differ")
 

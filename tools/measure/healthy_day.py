@@ -237,10 +237,14 @@ class Day:
             puller.start()
             poller.start()
             return
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="healthy-day-offsets-"))
         own: dict[str, dict[str, Any]] = {
             "day-ordered": {"orderly": True},
             "day-popped": {"client_rebalance": False},
-            "day-broadcast": {"message_model": "BROADCASTING"},
+            "day-broadcast": {
+                "message_model": "BROADCASTING",
+                "offset_store_path": str(Path(folder) / "offsets.json"),
+            },
         }
         pusher = PushConsumer(PushConsumerConfig(**common, **own.get(group, {})))
         pusher.subscribe(_TOPIC, lambda messages, context: None)
