@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from rmqtools.engine.connection.client import ClientCore
@@ -35,11 +35,13 @@ from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import SUB_ALL, SubscriptionData
 from rmqtools.model.queue import QueueRange
 from rmqtools.model.result import PullResult, PullStatus
+from rmqtools.policy.publish import is_static
 from rmqtools.policy.subscription import TAG
 from rmqtools.protocol.messages.inner_batch import message_count
 from rmqtools.protocol.messages.stored import (
     MESSAGE_PHYSIC_OFFSET_POSITION,
     message_starts,
+    placed_in_queue,
     queue_offset_at,
     whole_starts,
 )
@@ -176,7 +178,7 @@ class RangeReader:
         answer = prediction.answer.result()
         if answer.code != ResponseCode.SUCCESS:
             return None
-        result = parse_pull(answer, prediction.addr)
+        result = self._parsed(answer, prediction.addr)
         if result.next_begin_offset <= self._position or self._has_hole_in_front(result):
             return None
         self._waiting.popleft()
@@ -245,7 +247,7 @@ class RangeReader:
         try:
             request = self._template().fill(self._position, 1)
             answer = await self._client.remoting.invoke(found.broker_addr, request, timeout=self._timeout)
-            return parse_pull(answer, found.broker_addr)
+            return self._parsed(answer, found.broker_addr)
         except RocketMQError as error:
             await self._start_over(error)
             raise
@@ -257,10 +259,17 @@ class RangeReader:
             prediction = self._waiting.popleft()
             if prediction.offset != self._position:
                 raise ProtocolError(f"the answer for {prediction.offset} came for {self._position}")
-            return parse_pull(await prediction.answer, prediction.addr)
+            return self._parsed(await prediction.answer, prediction.addr)
         except RocketMQError as error:
             await self._start_over(error)
             raise
+
+    def _parsed(self, answer: RemotingCommand, addr: str) -> PullResult:
+        """Parse an answer; messages of a static topic get the id and the offsets of their logic queue."""
+        result, queue = parse_pull(answer, addr), self._range.queue
+        if not result.body or not is_static(queue):
+            return result
+        return replace(result, body=placed_in_queue(result.body, queue.queue_id, result.offset_delta))
 
     async def _start_over(self, error: RocketMQError) -> None:
         """Ask for the position again. Answers in flight are for later offsets, so they are discarded."""
@@ -340,7 +349,9 @@ class RangeReader:
             )
         if result.status is PullStatus.NO_MATCHED_MSG:
             self._check_removal(result)
-            if result.next_begin_offset == begin:  # a slave that does not have the message yet
+            # two brokers convert the offsets of a static topic's queue that moves: see puller._moved_to
+            is_astray = is_static(self._range.queue) and begin < result.min_offset
+            if result.next_begin_offset == begin or is_astray:  # or a slave that does not have it yet
                 self._forget_predictions()
                 raise _NotThereYetError(f"{self._range.queue} shows no message at {begin} yet", end)
         if result.next_begin_offset <= begin:

@@ -46,6 +46,7 @@ _V1_TOPIC_LENGTH = struct.Struct(">b")
 _TOPIC_LENGTHS = {MESSAGE_MAGIC_CODE: _V1_TOPIC_LENGTH, MESSAGE_MAGIC_CODE_V2: _SHORT}
 _CRC_MASK = 0x7FFF_FFFF
 _MAX_SHORT = 0x7FFF
+_MAX_LONG = 2**63 - 1
 
 
 _IPV4 = HEAD_FORMS[0]
@@ -110,6 +111,24 @@ def queue_id_at(data: bytes | memoryview, start: int) -> int:
     """Return the queue id of the message at ``start``, one of ``message_starts``."""
     queue_id: int = _INT.unpack_from(data, start + QUEUE_ID_POSITION)[0]
     return queue_id
+
+
+def placed_in_queue(data: bytes, queue_id: int, offset_delta: int) -> bytes:
+    """Return a pull body whose messages have another queue id, and offsets that are so much higher.
+
+    Stops at a message whose size is impossible, as :func:`whole_starts` does.
+
+    Raises:
+        ProtocolError: an offset that no queue can have.
+    """
+    placed = bytearray(data)
+    for start in whole_starts(data):
+        offset = queue_offset_at(data, start) + offset_delta
+        if not 0 <= offset < _MAX_LONG:
+            raise ProtocolError(f"message at {start} has the queue offset {offset} in a static topic")
+        _INT.pack_into(placed, start + QUEUE_ID_POSITION, queue_id)
+        _LONG.pack_into(placed, start + QUEUE_OFFSET_POSITION, offset)
+    return bytes(placed)
 
 
 def decode_messages(
