@@ -8,6 +8,7 @@ reply may be sent through any of them.
 """
 
 import asyncio
+import math
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -37,7 +38,8 @@ log = get_logger(__name__)
 PlaceRequest = Callable[[Mapping[str, str], float], Awaitable[object]]
 
 _LOG_INTERVAL = 60.0  # seconds, at least, between two log events about replies that nobody awaits
-_ANNOUNCE_SHARE = 0.25  # share of a request's time to wait for brokers' answers to heartbeats
+_ANNOUNCE_SHARE = 0.25  # share of a request's time to wait for brokers' answers to heartbeats, or for a route
+_PAUSE_AFTER_FAILURE = 5.0  # seconds until the brokers of a cluster are looked up again
 
 
 class RequestReply:
@@ -47,7 +49,7 @@ class RequestReply:
         self._client = client
         self._announcer = Announcer(client)
         self._waiting: dict[str, asyncio.Future[MessageExt]] = {}
-        self._looked_up: set[str] = set()
+        self._look_up_at: dict[str, float] = {}  # by cluster; infinite: its brokers are known
         self._not_awaited = 0  # replies since the last log event about them
         self._log_at = client.clock.monotonic()
         client.remoting.on_request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, self._on_reply)
@@ -99,14 +101,22 @@ class RequestReply:
 
     async def _make_known(self, topic: str, timeout: float) -> None:
         """Find the brokers that may forward the reply, and send them heartbeats."""
-        route = self._client.routes.tables.routes[topic]
-        for cluster in {broker.cluster for broker in route.broker_datas} - self._looked_up:
-            self._looked_up.add(cluster)
-            try:
-                await self._client.routes.refresh(reply_topic(cluster))
-            except RocketMQError as error:
-                log.info("reply_route_unknown", cluster=cluster, reason=str(error))
+        route, now = self._client.routes.tables.routes[topic], self._client.clock.monotonic()
+        for cluster in {broker.cluster for broker in route.broker_datas}:
+            if now >= self._look_up_at.get(cluster, now):
+                await self._look_up(cluster, timeout)
         await self._announcer.announce(timeout)
+
+    async def _look_up(self, cluster: str, timeout: float) -> None:
+        """Find the brokers of a cluster. Requests at the same time share the look-up, and all wait for it."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._client.routes.refresh(reply_topic(cluster))
+        except (RocketMQError, TimeoutError) as error:
+            self._look_up_at[cluster] = self._client.clock.monotonic() + _PAUSE_AFTER_FAILURE
+            log.info("reply_route_unknown", cluster=cluster, reason=str(error) or "no answer in time")
+        else:
+            self._look_up_at[cluster] = math.inf
 
     async def _on_reply(self, command: RemotingCommand, addr: str) -> RemotingCommand:
         header = decode_header(ReplyMessageRequestHeader, command.ext_fields)

@@ -2,10 +2,11 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
-from rmqtools import Message, ProducerConfig
+from rmqtools import Message, MessageQueue, ProducerConfig, create_reply
 from rmqtools.aio import Producer
 from rmqtools.engine.producer import request_reply
 from rmqtools.errors import CorruptBodyError, RemotingTimeoutError, SendError
@@ -14,8 +15,9 @@ from rmqtools.protocol.headers.send import ReplyMessageRequestHeader
 from rmqtools.protocol.messages.compression import CompressionType, compress
 from rmqtools.protocol.messages.properties import format_properties, parse_properties
 from rmqtools.protocol.wire.command import encode_command, request
+from rmqtools.testing import FakeCluster
 from tests.support.scripted_cluster import says, silent
-from tests.support.scripted_transactions import TransactionBroker
+from tests.support.scripted_transactions import TransactionBroker, until
 
 MESSAGE = Message("T", b"question")
 SEND = RequestCode.SEND_MESSAGE_V2
@@ -162,3 +164,62 @@ async def test_replies_that_nobody_awaits_are_logged_once_a_minute_with_their_nu
         await asking
     assert caplog.text.count("reply_not_awaited") == 2
     assert "reply_not_awaited count=500 " in caplog.text
+
+
+REPLY_TOPIC = "DefaultCluster_REPLY_TOPIC"
+
+
+@asynccontextmanager
+async def asking_on_one_of_two_brokers():
+    """A producer that asks on ``broker-a``; its replies go through ``broker-b``, which lacks the topic."""
+    async with FakeCluster(["broker-a", "broker-b"]) as cluster:
+        cluster.create_topic("T", queues=1, broker_names=["broker-a"])
+        config = ProducerConfig(name_server=cluster.name_server, group="g")
+        async with Producer(config) as asker, Producer(replace(config, group="answerers")) as answerer:
+            yield cluster, asker, answerer
+
+
+async def answer(cluster: FakeCluster, answerer: Producer, count: int) -> None:
+    """Answer the first requests, through the broker that lacks their topic."""
+    await until(lambda: len(cluster.messages("T")) >= count)
+    for asked in cluster.messages("T")[:count]:
+        await answerer.send(create_reply(asked, b"answer"), queue=MessageQueue(REPLY_TOPIC, "broker-b", 0))
+
+
+async def test_of_requests_at_the_same_time_each_waits_until_all_brokers_can_reply():
+    async with asking_on_one_of_two_brokers() as (cluster, asker, answerer):
+        cluster.fault(code=RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=REPLY_TOPIC, delay=0.5)
+        asking = [asyncio.create_task(asker.request(MESSAGE, timeout=8)) for _ in range(2)]
+        await until(lambda: cluster.messages("T"))
+        told = cluster.requests(RequestCode.HEART_BEAT, broker="broker-b")
+        await answer(cluster, answerer, 2)
+
+        assert told
+        assert [(await each).body for each in asking] == [b"answer"] * 2
+
+
+async def test_a_failed_look_up_of_the_brokers_that_may_reply_is_made_again(monkeypatch):
+    monkeypatch.setattr(request_reply, "_PAUSE_AFTER_FAILURE", 0.0)
+    async with asking_on_one_of_two_brokers() as (cluster, asker, answerer):
+        refused = ResponseCode.SYSTEM_ERROR
+        cluster.fault(code=RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=REPLY_TOPIC, answer=refused)
+        with pytest.raises(RemotingTimeoutError):
+            await asker.request(MESSAGE, timeout=0.5)
+        asking = asyncio.create_task(asker.request(MESSAGE, timeout=8))
+        await until(lambda: len(cluster.messages("T")) == 2)
+        await answer(cluster, answerer, 2)
+
+        assert (await asking).body == b"answer"
+
+
+async def test_a_look_up_without_an_answer_costs_a_request_a_quarter_of_its_time_once():
+    async with asking_on_one_of_two_brokers() as (cluster, asker, _):
+        lost = cluster.fault(
+            code=RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=REPLY_TOPIC, answer=None, times=None
+        )
+        for count in (1, 2):
+            asking = asyncio.create_task(asker.request(MESSAGE, timeout=2))
+            await until(lambda count=count: len(cluster.messages("T")) == count)
+            asking.cancel()
+
+        assert lost.fired() == 1
