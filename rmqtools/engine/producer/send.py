@@ -184,7 +184,7 @@ class Sender:
             try:
                 addr = routes.master_addr(broker_name)
                 if outgoing.needs is not None or outgoing.may_be_inner:
-                    outgoing = await way.on_loop(self._fitted, outgoing, target, broker_name, addr, share)
+                    outgoing, share = await way.on_loop(self._fit, outgoing, target, broker_name, addr, share)
                 answer = await way.invoke(addr, outgoing.request_to(target, broker_name), timeout=share)
                 if answer.code not in STATUS_BY_CODE:
                     raise refusal(outgoing, answer, addr)
@@ -234,16 +234,20 @@ class Sender:
         command = outgoing.request_to(queue, broker_name, oneway=True)
         await self._client.remoting.invoke_oneway(addr, command, timeout=self._config.send_timeout)
 
-    async def _fitted(
+    async def _fit(
         self, outgoing: Outgoing, queue: MessageQueue, broker_name: str, addr: str, timeout: float
-    ) -> Outgoing:
-        """Return the request in the form for this queue's type; errors as of :meth:`_check_feature`."""
+    ) -> tuple[Outgoing, float]:
+        """Return the request in the form for this queue's type, and what is left of ``timeout``.
+
+        Errors: as of :meth:`_check_feature`.
+        """
+        began = self._client.clock.monotonic()
         if outgoing.needs is not None:
             await self._check_feature(outgoing, broker_name, addr, timeout)
-        if not outgoing.may_be_inner:
-            return outgoing
-        is_inner = await self._client.queue_types.holds_batches(queue, timeout=timeout)
-        return replace(outgoing, is_inner=is_inner)
+        if outgoing.may_be_inner:
+            is_inner = await self._client.queue_types.holds_batches(queue, timeout=timeout)
+            outgoing = replace(outgoing, is_inner=is_inner)
+        return outgoing, max(0.0, timeout - (self._client.clock.monotonic() - began))
 
     async def _check_feature(self, outgoing: Outgoing, broker_name: str, addr: str, timeout: float) -> None:
         """Refuse a message that this broker, or a proxy, would store as an ordinary one."""

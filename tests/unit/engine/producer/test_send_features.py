@@ -1,11 +1,18 @@
 """Messages that not every broker has: refused before they are sent."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from rmqtools import Message, Producer, ProducerConfig, ReplyMessage, create_reply
-from rmqtools.errors import MessageRejectedError, SendError, SendManyError, UnsupportedError
+from rmqtools.errors import (
+    MessageRejectedError,
+    SendError,
+    SendManyError,
+    UnknownOutcomeError,
+    UnsupportedError,
+)
 from rmqtools.protocol.messages.properties import parse_properties
 from rmqtools.testing import FakeCluster, RequestCode
 from tests.support.behind_proxy import show_as_proxy, show_version
@@ -65,6 +72,18 @@ def test_a_broker_is_asked_for_its_version_once(cluster, producer):
 
     assert len(cluster.requests(code=QUESTION)) == 1
     assert len(cluster.requests(code=SEND)) == 3
+
+
+def test_the_question_for_a_version_takes_its_time_from_that_of_the_send(cluster, producer):
+    cluster.fault(code=QUESTION, delay=1.0)
+    cluster.fault(code=SEND, answer=None)
+    (queue, *_) = producer.fetch_publish_queues("T")
+    began = time.monotonic()
+
+    with pytest.raises(UnknownOutcomeError):
+        producer.send(Message("T", b"x", delay=2.0), queue=queue, timeout=1.5)
+
+    assert 1.4 < time.monotonic() - began < 2.3
 
 
 def test_a_broker_that_was_upgraded_takes_what_it_did_not_before(cluster, producer):
