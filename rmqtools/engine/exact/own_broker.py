@@ -122,6 +122,11 @@ class OwnBroker:
         if self._answer is not None:
             self._answer.add_done_callback(_retrieve)
 
+    def check_open(self) -> None:
+        """Raise a ClientStateError after :meth:`close`."""
+        if self._is_closed:
+            raise ClientStateError("the appender is closed: make a new one")
+
     async def await_answering(self, seconds: float) -> None:
         """Wait until the broker has answered for so many seconds in a row.
 
@@ -182,8 +187,7 @@ class OwnBroker:
         return self._client.routes.master_addr(self._queue.broker_name)
 
     async def _connect(self) -> None:
-        if self._is_closed:
-            raise ClientStateError("the appender is closed: make a new one")
+        self.check_open()
         self._client.check_started()
         self.abort()
         self.addr = self._master()

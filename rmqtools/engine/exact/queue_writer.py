@@ -265,10 +265,16 @@ class QueueWriter:
             self._background.spawn_repeated("queue_writer", _RENEW_INTERVAL, self.keep)
 
     async def _request_lock(self) -> bool | None:
-        """Return whether the lock is granted; None: no answer."""
+        """Return whether the lock is granted; None: no answer.
+
+        Raises:
+            ClientStateError: the writer was closed meanwhile: what it takes now, nobody would release.
+        """
+        self._broker.check_open()
         now, loop = self._client.clock.monotonic, asyncio.get_running_loop()
         asked_at = now()
         granted = (await self._locks.lock([self.queue])).get(self.queue)
+        self._broker.check_open()
         if granted:
             self._age.renewed(asked_at)
             if self._alarm is not None:

@@ -11,8 +11,10 @@ import pytest
 
 from rmqtools import ClientConfig, Message, MessageQueue, ProducerConfig
 from rmqtools.aio import Admin, ExactAppender, Producer
+from rmqtools.engine.exact import queue_writer
 from rmqtools.errors import BrokerError, ClientStateError, ConfigError, ExactAppendError
 from rmqtools.model.append_mark import APPEND_MARK, FENCE_TOPIC, AppendMark, parse_mark
+from rmqtools.policy.exact_append import LOCK_SECONDS
 from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
 from tests.support.relay import Relay
 from tests.support.scripted_transactions import until
@@ -421,3 +423,21 @@ async def test_a_writer_goes_on_at_another_master_when_the_former_one_stores_no_
         await append(writer, 1)
 
         assert stored(cluster) == [0, 1]
+
+
+async def test_a_writer_that_is_closed_while_it_waits_for_its_lock_takes_it_no_more(monkeypatch):
+    monkeypatch.setattr(queue_writer, "_PAUSE", 0.05)
+    async with scene() as (cluster, producer):
+        dead = appender(producer)
+        await dead.start()
+        await dead._writer.abandon()  # as the end of its process does; its lock stays for a minute
+        await dead.close()
+        late = appender(producer)
+        starting = asyncio.create_task(late.start())
+        await until(lambda: len(cluster.requests(RequestCode.LOCK_BATCH_MQ)) >= 3)
+        await late.close()
+        cluster.advance(LOCK_SECONDS)
+
+        with pytest.raises(ClientStateError, match="the appender is closed"):
+            await starting
+        assert cluster.lock_owner(late._writer.memory.group, QUEUE) is None

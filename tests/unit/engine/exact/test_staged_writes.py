@@ -16,7 +16,8 @@ from rmqtools.engine.exact.staged_writes import StagedLane
 from rmqtools.engine.exact.writer_decisions import WriterDecisions
 from rmqtools.errors import ConfigError, DataLossError, ExactAppendError, MessageRejectedError
 from rmqtools.policy.exact_append import LOCK_SECONDS
-from rmqtools.testing import FakeCluster, Reaction, RequestCode
+from rmqtools.protocol.wire.command import response
+from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
 
 TOPIC, STAGING = "orders", "orders-staging"
 DECISIONS = "RMQTOOLS_DECISIONS-orders-staging"
@@ -341,6 +342,24 @@ async def test_a_commit_waits_for_a_broker_that_is_down(down, in_route, caplog):
 
         assert (done.rows, done.copied) == (2, 2)
         assert sorted(message.body for message in cluster.messages(TOPIC)) == [b"a", b"b"]
+
+
+async def test_a_commit_that_failed_while_it_waited_for_a_lock_takes_it_no_more(monkeypatch):
+    monkeypatch.setattr(queue_writer, "_PAUSE", 0.05)
+    monkeypatch.setattr(queue_writer, "_PATIENCE", 1.0)
+    async with two_brokers() as (cluster, producer, writes):
+        dead = QueueWriter(producer, queue(topic=TOPIC), writer=writes._name)
+        await dead.reserve()
+        await dead.abandon()  # as a process does that dies
+        ranges = [await stage(producer, "a"), await stage(producer, "b", broker="broker-b")]
+        refused = response(ResponseCode.SUCCESS, 0, body=b"storeType=defaultRocksDB\n")
+        cluster.fault(code=RequestCode.GET_BROKER_CONFIG, broker="broker-b", answer=refused, delay=0.3)
+        with pytest.raises(ConfigError, match="storeType=defaultRocksDB"):
+            await writes.commit(1, ranges)
+        cluster.advance(LOCK_SECONDS)
+        await asyncio.sleep(0.3)
+
+        assert (await writes.commit(1, ranges)).copied == 2
 
 
 @pytest.mark.parametrize("answer", [Reaction.DISCONNECT, Reaction.SILENCE])
