@@ -77,7 +77,7 @@ def _format(value: Any) -> str:
         return "[" + ",".join(map(_format, value)) + "]"
     if isinstance(value, float):
         return _format_double(value)
-    items = ((f'"{wire}"', getattr(value, name)) for wire, name in _written_fields(type(value)))
+    items = ((f'"{wire}"', getattr(value, name)) for wire, name in _written_fields(value.__class__))
     return "{" + ",".join(f"{wire}:{_format(item)}" for wire, item in items if item is not None) + "}"
 
 
