@@ -541,6 +541,8 @@ class Admin(BlockingAdmin):
     def view_message(self, offset_msg_id: str) -> MessageExt:
         """Return the message with an offset message id: address and place in the commit log, as hex digits.
 
+        If its body cannot be read, ``body`` raises a :class:`rmqtools.errors.CorruptBodyError`.
+
         Raises:
             MessageRejectedError: not 32 or 56 hex digits, or a port of 0; nothing was sent.
             BrokerError: there is no message at that place: it has expired, or the id is another broker's.
@@ -569,7 +571,8 @@ class Admin(BlockingAdmin):
             max_num: the most messages to return.
 
         Returns:
-            The messages, oldest first; none if no broker has one.
+            The messages, oldest first; none if no broker has one. Where a body cannot be read, ``body``
+            raises a :class:`rmqtools.errors.CorruptBodyError`, which names queue and queue offset.
 
         Raises:
             TopicNotFoundError: there is no such topic.

@@ -17,8 +17,9 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import BrokerData, ClusterInfo, TopicRouteData
 from rmqtools.policy.endpoint.features import MESSAGE_QUERIES
 from rmqtools.protocol.headers.pull import QueryMessageRequestHeader, ViewMessageRequestHeader
+from rmqtools.protocol.messages.found import decode_single
 from rmqtools.protocol.messages.message_id import parse_offset_msg_id
-from rmqtools.protocol.messages.stored import decode_messages, message_starts, queue_id_at, queue_offset_at
+from rmqtools.protocol.messages.stored import message_starts, queue_id_at, queue_offset_at
 from rmqtools.protocol.messages.stored_block import decode_stored
 from rmqtools.protocol.wire.command import request
 
@@ -35,6 +36,8 @@ class MessageAdmin(GroupAdmin):
     async def view_message(self, offset_msg_id: str) -> MessageExt:
         """Return the message with an offset message id: address and place in the commit log, as hex digits.
 
+        If its body cannot be read, ``body`` raises a :class:`rmqtools.errors.CorruptBodyError`.
+
         Raises:
             MessageRejectedError: not 32 or 56 hex digits, or a port of 0; nothing was sent.
             BrokerError: there is no message at that place: it has expired, or the id is another broker's.
@@ -45,8 +48,12 @@ class MessageAdmin(GroupAdmin):
         except ProtocolError as error:
             raise MessageRejectedError(f"{error}; find a client's message id by its topic instead") from error
         answer = await self._client.remoting.invoke_ok(addr, request(ViewMessageRequestHeader(offset=offset)))
-        (message,) = self._decoded(answer.body, await self._broker_name(addr))
-        return message
+        message = decode_single(
+            answer.body,
+            max_body_bytes=self._client.config.max_decompressed_bytes,
+            broker_name=await self._broker_name(addr),
+        )
+        return self._without_namespace(message)
 
     async def query_messages(
         self,
@@ -69,7 +76,8 @@ class MessageAdmin(GroupAdmin):
             max_num: the most messages to return.
 
         Returns:
-            The messages, oldest first; none if no broker has one.
+            The messages, oldest first; none if no broker has one. Where a body cannot be read, ``body``
+            raises a :class:`rmqtools.errors.CorruptBodyError`, which names queue and queue offset.
 
         Raises:
             TopicNotFoundError: there is no such topic.
@@ -88,7 +96,11 @@ class MessageAdmin(GroupAdmin):
         bodies = await self._masters.each(
             lambda addr: self._query_body(addr, header, unique=unique), brokers_of(route)
         )
-        found = [message for name, body in bodies.items() for message in self._decoded(body, name)]
+        found = [
+            message
+            for name, body in bodies.items()
+            for message in self._stored(body, message_starts(body), name, header.topic, "null")
+        ]
         exact = [message for message in found if _has_key(message, key, unique=unique)]
         return sorted(exact, key=lambda m: (m.store_timestamp_ms, m.broker_name, m.commit_log_offset))[
             :max_num
@@ -202,13 +214,12 @@ class MessageAdmin(GroupAdmin):
         self, body: bytes, starts: Sequence[int], broker_name: str, topic: str, corrupt_body: CorruptBody
     ) -> list[MessageExt]:
         """Decode messages of several queues."""
-        most, namespace = self._client.config.max_decompressed_bytes, self._client.config.namespace
-        found = []
+        found, most = [], self._client.config.max_decompressed_bytes
         for start in starts:
             queue = MessageQueue(topic, broker_name, queue_id_at(body, start))
             block = MessageBlock(queue, body, (start,), queue_offset_at(body, start) + 1, most)
             found += decode_stored(block, start, corrupt_body=corrupt_body)
-        return [message.with_topic(without_this_namespace(message.topic, namespace)) for message in found]
+        return [self._without_namespace(message) for message in found]
 
     async def _query_body(self, addr: str, header: QueryMessageRequestHeader, *, unique: bool) -> bytes:
         """Return the messages of an answer as they are stored; empty if there is none."""
@@ -245,12 +256,8 @@ class MessageAdmin(GroupAdmin):
 
         return named(await self._client.name_server.fetch_cluster_info(lambda info: bool(named(info))))
 
-    def _decoded(self, body: bytes, broker_name: str) -> list[MessageExt]:
-        namespace = self._client.config.namespace
-        return [
-            message.with_topic(without_this_namespace(message.topic, namespace))
-            for message in decode_messages(body, broker_name=broker_name)
-        ]
+    def _without_namespace(self, message: MessageExt) -> MessageExt:
+        return message.with_topic(without_this_namespace(message.topic, self._client.config.namespace))
 
 
 def _has_key(message: MessageExt, key: str, *, unique: bool) -> bool:

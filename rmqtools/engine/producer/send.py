@@ -237,7 +237,7 @@ class Sender:
     async def _fit(
         self, outgoing: Outgoing, queue: MessageQueue, broker_name: str, addr: str, timeout: float
     ) -> tuple[Outgoing, float]:
-        """Return the request in the form for this queue's type, and what is left of ``timeout``.
+        """Return the request in the form for this queue's type, and the rest of ``timeout``.
 
         Errors: as of :meth:`_check_feature`.
         """

@@ -2,8 +2,14 @@
 
 import pytest
 
-from rmqtools import Message, MessageQueue, Producer, ProducerConfig
-from rmqtools.errors import BrokerError, ConfigError, MessageRejectedError, UnsupportedError
+from rmqtools import Admin, ClientConfig, Message, MessageQueue, Producer, ProducerConfig
+from rmqtools.errors import (
+    BodyTooLargeError,
+    BrokerError,
+    ConfigError,
+    MessageRejectedError,
+    UnsupportedError,
+)
 from rmqtools.model.group_view import MessageTrack, TrackType
 from rmqtools.testing import FakeCluster, RequestCode
 from tests.support.behind_proxy import show_as_proxy
@@ -31,6 +37,21 @@ def test_a_message_is_found_by_each_of_its_names(admin, sent):
 
     assert [m.msg_id for m in (by_id, *by_key, *by_unique_key)] == [sent.msg_id] * 3
     assert (by_id.body, by_id.broker_name, by_id.queue_offset) == (b"body", "broker-a", 0)
+
+
+def test_a_body_above_the_limit_is_not_decompressed_and_the_rest_of_its_message_is_there(cluster, sent):
+    large = Message("orders", b"x" * 50_000, keys=["k2"])
+    with Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
+        offset_msg_id = producer.send(large).offset_msg_id
+
+    with Admin(ClientConfig(name_server=cluster.name_server, max_decompressed_bytes=1000)) as admin:
+        found = [admin.view_message(offset_msg_id), *admin.query_messages("orders", "k2")]
+
+    assert [(one.queue_offset, one.broker_name) for one in found] == [(at, "broker-a") for at in (1, 0, 1)]
+    assert found[1].body == b"body"
+    for one in found[0], found[2]:
+        with pytest.raises(BodyTooLargeError, match=r"offset 1 of .*orders.*max_decompressed_bytes=1000"):
+            _ = one.body
 
 
 def test_an_unknown_key_finds_nothing(admin, sent):

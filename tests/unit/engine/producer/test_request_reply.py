@@ -179,9 +179,13 @@ async def asking_on_one_of_two_brokers():
             yield cluster, asker, answerer
 
 
+async def stored(cluster: FakeCluster, count: int) -> None:
+    await until(lambda: len(cluster.messages("T")) >= count)
+
+
 async def answer(cluster: FakeCluster, answerer: Producer, count: int) -> None:
     """Answer the first requests, through the broker that lacks their topic."""
-    await until(lambda: len(cluster.messages("T")) >= count)
+    await stored(cluster, count)
     for asked in cluster.messages("T")[:count]:
         await answerer.send(create_reply(asked, b"answer"), queue=MessageQueue(REPLY_TOPIC, "broker-b", 0))
 
@@ -206,7 +210,7 @@ async def test_a_failed_look_up_of_the_brokers_that_may_reply_is_made_again(monk
         with pytest.raises(RemotingTimeoutError):
             await asker.request(MESSAGE, timeout=0.5)
         asking = asyncio.create_task(asker.request(MESSAGE, timeout=8))
-        await until(lambda: len(cluster.messages("T")) == 2)
+        await stored(cluster, 2)
         await answer(cluster, answerer, 2)
 
         assert (await asking).body == b"answer"
@@ -219,7 +223,7 @@ async def test_a_look_up_without_an_answer_costs_a_request_a_quarter_of_its_time
         )
         for count in (1, 2):
             asking = asyncio.create_task(asker.request(MESSAGE, timeout=2))
-            await until(lambda count=count: len(cluster.messages("T")) == count)
+            await stored(cluster, count)
             asking.cancel()
 
         assert lost.fired() == 1
