@@ -10,7 +10,6 @@ import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
 
 from rmqtools.engine.group.process_queue import ProcessQueue
 from rmqtools.model.message import MessageExt
@@ -192,7 +191,7 @@ class HandOut:
     def _choose_ahead(self, count: int, ahead: int) -> _Made:
         """Choose ``ahead`` messages for portions of ``count``; one that is not full comes only alone."""
         row = _ROW if count == 1 else count
-        queues = list(islice(self._filled, max(1, ahead // row)))
+        queues = self._next_filled(max(1, ahead // row))
         each = max(row, ahead // max(len(queues), 1))
         found = [(held, self._first(held, each)) for held in queues]
         made = _Made(count=count)
@@ -203,15 +202,32 @@ class HandOut:
         del made.owners[full:], made.messages[full:]
         return made
 
+    def _next_filled(self, most: int) -> list[ProcessQueue]:
+        """Return the next queues that have messages to hand out; forget those before them that have none."""
+        found: list[ProcessQueue] = []
+        for held in list(self._filled):
+            if len(found) == most:
+                break
+            if _has_messages(held):
+                found.append(held)
+            else:
+                del self._filled[held]
+        return found
+
     def _first(self, held: ProcessQueue, count: int) -> list[MessageExt]:
         """Return the first messages of a filled queue, which goes behind the others."""
-        messages = [] if held.is_paused or held.is_dropped else held.first(count)
+        messages = held.first(count) if _has_messages(held) else []
         if messages:
             self._filled.move_to_end(held)
             self._polled.add(held)  # also one that was not held yet when the poll began
         else:
             del self._filled[held]
         return messages
+
+
+def _has_messages(held: ProcessQueue) -> bool:
+    """Return whether a queue has messages that may be handed out."""
+    return held.has_next and not held.is_paused and not held.is_dropped
 
 
 def _position(held: ProcessQueue) -> int:

@@ -49,3 +49,26 @@ async def test_messages_taken_one_by_one_leave_their_queues_together():
     assert [(held.departures, held.committable) for held in queues] == [(1, 38), (1, 1032)]
     assert hand_out.consumed(queues[0]) == 37  # the last one may not be consumed yet
     assert hand_out.consumed(queues[1]) == 1032
+
+
+def filled(hand_out: HandOut, *queue_ids: int, count: int = 10) -> list[ProcessQueue]:
+    queues = [ProcessQueue(MessageQueue("orders", "broker-a", one), ManualClock(), 0) for one in queue_ids]
+    for held in queues:
+        held.put([stored(offset) for offset in range(count)])
+        hand_out.arrived(held)
+    return queues
+
+
+async def test_many_queues_that_hand_out_nothing_do_not_hide_the_next_one():
+    hand_out = HandOut()
+    silent = filled(hand_out, *range(30))
+    for held in silent[:10]:
+        held.is_paused = True
+    for held in silent[10:20]:
+        held.drop()
+    for held in silent[20:]:
+        held.consume(10)
+    filled(hand_out, 30)
+
+    assert hand_out.make_ready(1, ahead=256)
+    assert len(hand_out.ready) == 10
