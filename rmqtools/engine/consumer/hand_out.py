@@ -1,9 +1,10 @@
 """Chooses the messages that a pull consumer hands out next, and tracks how far queues are consumed.
 
 A message stays in its ProcessQueue until the application has it. Calling threads of the blocking face take
-portions from :attr:`HandOut.ready` by themselves (``sync.loop.Bridge.take``); a portion that is gone there
-was taken, and its messages leave their queues. So an interrupted call loses nothing. All methods run on the
-event loop.
+portions from :meth:`HandOut.ready_for` by themselves (``sync.loop.Bridge.take``); a portion that is gone
+there was taken, and its messages leave their queues. So an interrupted call loses nothing. Each size has
+portions of its own: a thread that reads one by one must not take a larger portion, made for another thread.
+All other methods run on the event loop.
 """
 
 import asyncio
@@ -47,14 +48,13 @@ class HandOut:
     """The fetched messages of one pull consumer, handed out queue by queue in rotation.
 
     Attributes:
-        ready: portions for calling threads, by number; each thread removes the one it takes.
-        size: messages that each portion was made for.
+        size: messages that each portion was made for, of those that are ready.
     """
 
     def __init__(self, plain: Callable[[MessageExt], MessageExt] = lambda message: message) -> None:
         """``plain``: makes of a message as stored the one that the application gets."""
-        self.ready: dict[int, list[MessageExt]] = {}
         self.size = 0
+        self._by_size: dict[int, dict[int, list[MessageExt]]] = {}  # kept: a slow thread may look at any
         self._plain = plain
         self._next_number = 0
         self._made = _Made()
@@ -64,6 +64,18 @@ class HandOut:
         self._polled: set[ProcessQueue] = set()  # all other queues held
         self._arrived = asyncio.Event()
         self._look: asyncio.TimerHandle | None = None
+
+    @property
+    def ready(self) -> dict[int, list[MessageExt]]:
+        """The portions that are ready now."""
+        return self.ready_for(self.size)
+
+    def ready_for(self, count: int) -> dict[int, list[MessageExt]]:
+        """Return portions of up to ``count`` messages, by number; a thread removes the one it takes.
+
+        Always the same object, empty while portions of another size are ready. Safe on any thread.
+        """
+        return self._by_size.setdefault(count, {})
 
     def held(self, held: ProcessQueue) -> None:
         """Note a queue that is newly held."""
@@ -104,17 +116,18 @@ class HandOut:
     def make_ready(self, count: int, *, ahead: int = 0) -> bool:
         """Make portions of up to ``count`` messages ready, if none is; return whether there is one.
 
-        ``ahead``: messages of all portions together. Further portions are full, and queues take turns.
+        Those of another size are taken back. ``ahead``: messages of all portions together. Further portions
+        are full, and queues take turns.
         """
-        if self.ready:
+        if self.ready_for(count):
             return True
-        self.note_taken()
+        self.take_back()
         self._made = made = self._choose(count) if ahead <= count else self._choose_ahead(count, ahead)
         plain = list(map(self._plain, made.messages))
         portions = [plain[start : start + count] for start in range(0, len(plain), count)]
+        self.size = count
         self.ready.update(enumerate(portions, self._next_number))
         self._next_number += len(portions)  # never used again: a slow thread may still hold an old number
-        self.size = count
         if portions and self._look is None:
             self._look = asyncio.get_running_loop().call_later(_LOOK_AFTER, self._look_now)
         return bool(portions)
@@ -125,10 +138,10 @@ class HandOut:
 
     def take_back(self) -> None:
         """Make no portion ready any longer; those that were taken before are noted."""
-        left = 0
-        while self.ready:
+        left, ready = 0, self.ready
+        while ready:
             try:
-                self.ready.popitem()  # the last: threads take the first
+                ready.popitem()  # the last: threads take the first
             except KeyError:  # a calling thread was faster
                 break
             left += 1

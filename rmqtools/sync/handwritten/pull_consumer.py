@@ -59,14 +59,15 @@ class BlockingPullConsumer(BlockingConsumer[aio.PullConsumer]):
         self._bridge.check()
         consumer = self._consumer
         hand_out = consumer._hand_out
+        ready = hand_out.ready_for(count)
         looks_first = hand_out.size == count and not consumer._is_loop_needed
         if looks_first:
             self._kept += count
-            if self._kept >= _MOST_KEPT or len(hand_out.ready) <= 1:
+            if self._kept >= _MOST_KEPT or len(ready) <= 1:
                 self._kept = 0
                 self._bridge.call_soon(hand_out.note_taken)
         return self._bridge.take(
-            hand_out.ready,
+            ready,
             lambda: consumer._make_ready(count, seconds, ahead=ahead),
             looks_first=looks_first,
         )

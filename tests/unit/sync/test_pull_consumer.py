@@ -150,6 +150,31 @@ def test_a_queue_that_is_paused_or_given_up_hands_out_nothing_that_was_ready(lea
         assert {message.queue_id for message in got} == {1}
 
 
+def beaten_once(consumer: PullConsumer, size: int, monkeypatch) -> None:
+    """Let another thread begin a poll of this size as soon as the loop has a portion for the first read."""
+    make_ready, sizes = consumer._consumer._make_ready, iter([size])
+
+    async def make_ready_and_lose(count: int, seconds: float, *, ahead: int = 0) -> bool:
+        is_ready = await make_ready(count, seconds, ahead=ahead)
+        for other in sizes:
+            await make_ready(other, seconds)
+        return is_ready
+
+    monkeypatch.setattr(consumer._consumer, "_make_ready", make_ready_and_lose)
+
+
+def polled_singly(consumer: PullConsumer, count: int) -> list[int]:
+    return polled(consumer, count, 1)
+
+
+@pytest.mark.parametrize("read", [polled_singly, iterated])
+def test_a_larger_poll_of_another_thread_loses_no_message_of_a_read(read, monkeypatch):
+    with reading(Q0, count=100) as (_, consumer):
+        beaten_once(consumer, 10, monkeypatch)
+
+        assert read(consumer, 50) == list(range(50))
+
+
 def test_a_poll_is_refused_whatever_is_ready():
     with reading(Q0, count=100) as (_, consumer):
         consumer.poll(PATIENCE)
