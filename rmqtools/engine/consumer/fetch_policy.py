@@ -57,6 +57,13 @@ class FetchPolicy(Protocol):
     def rate(self) -> FetchRate:
         """The limit of messages a second."""
 
+    @property
+    def commits_moves(self) -> bool:
+        """True if all messages that a queue has held are consumed when it holds none.
+
+        Then the offset at which it continues, if its next one is not stored any more, may be committed.
+        """
+
     def may_pull(self, held: ProcessQueue, *, coming: PullResult | None = None) -> bool:
         """Return whether the queue may be fetched now, and has room for more after ``coming``."""
 
@@ -101,6 +108,8 @@ class Consumption(Protocol):
 class PushFetch:
     """Fetches while listeners keep up; pulls carry the noted offset."""
 
+    commits_moves = True
+
     def __init__(self, member: Member, config: PushConsumerConfig, consumption: Consumption) -> None:
         self.is_suspended = False
         self.rate = FetchRate(member)
@@ -144,6 +153,8 @@ class PushFetch:
 
 class PollFetch:
     """Fetches ahead of polls, up to the limits; offsets are stored only by commits."""
+
+    commits_moves = False  # messages that polls have returned may not be consumed yet
 
     def __init__(self, member: Member, config: PullConsumerConfig, hand_out: HandOut) -> None:
         self.rate = FetchRate(member)

@@ -4,11 +4,13 @@ import pytest
 
 from rmqtools import aio
 from rmqtools.errors import BrokerError, ClientStateError, ConfigError
-from rmqtools.model.codes import RequestCode
+from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import MessageModel
 from rmqtools.model.queue import MessageQueue
+from rmqtools.testing import Reaction
 from tests.unit.engine.consumer.pull_scene import Q0, TOPIC, BrokerSet, polled, reading
-from tests.unit.engine.consumer.push_scene import until
+from tests.unit.engine.consumer.pull_script import answered
+from tests.unit.engine.consumer.push_scene import idle, until
 
 OFTEN = {"auto_commit_interval": 1e-6}
 
@@ -92,6 +94,25 @@ async def test_without_auto_commit_a_queue_that_is_given_up_is_not_committed():
         consumer.unsubscribe(TOPIC)
         await until(lambda: consumer.queues == [])
     assert brokers.updates == []
+
+
+@pytest.mark.parametrize("auto_commit", [True, False])
+async def test_a_queue_that_lost_messages_with_a_master_is_not_committed_before_its_messages_are(auto_commit):
+    moved = answered(ResponseCode.PULL_OFFSET_MOVED, 4, stored=(0, 4))
+    brokers = BrokerSet(10)
+    brokers.cluster.fault(
+        code=RequestCode.PULL_MESSAGE,
+        times=None,
+        answer=lambda request: moved if request.ext_fields["queueOffset"] == "10" else Reaction.PASS,
+    )
+    async with reading(brokers, auto_commit=auto_commit, auto_commit_interval=3600.0) as consumer:
+        messages = await consumer.poll(5, 10)
+        await until(lambda: 4 in brokers.pulls())
+        await idle()
+
+        assert (len(messages), brokers.committed.get(0, 0)) == (10, 0)
+        await consumer.commit()
+        assert brokers.committed == {0: 4}
 
 
 async def test_a_sought_offset_can_be_committed():
