@@ -16,25 +16,29 @@ from rmqtools.model.message import MessageExt
 from rmqtools.protocol.headers.pop_extra_info import PopExtraInfo
 
 _FIRST_SWEEP = 1000  # replaced receipts
+_LATEST_ANSWER_MS = 10_000  # an answer that seems to have taken longer comes from a clock that was set back
 
 
 class Receipts:
     """The receipts that one consumer got and replaced.
 
-    The clock of a broker is learned from its answers, too slow by the time that the answer took. Until then
-    this machine's clock counts: for receipts that another process received.
+    The clock of a broker is learned from its answers, too slow by the time that the answer took. It is
+    compared with the monotonic clock: setting the clock of this machine ends no receipt. Until a broker has
+    answered, this machine's wall clock counts: for receipts that another process received.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._ahead_ms: dict[str, int] = {}  # a broker's clock, compared with this machine's
-        self._replaced: dict[str, int] = {}  # receipt: when it ends, in milliseconds of this machine's clock
+        self._ahead_ms: dict[str, int] = {}  # a broker's clock, compared with the monotonic one
+        self._replaced: dict[str, int] = {}  # receipt: when it ends, in milliseconds of the monotonic clock
         self._sweep_at = _FIRST_SWEEP
 
     def received(self, info: PopExtraInfo) -> None:
         """Note the time of a pop that was answered just now."""
-        ahead = info.pop_time - self._clock.now_ms()
-        self._ahead_ms[info.broker_name] = max(ahead, self._ahead_ms.get(info.broker_name, ahead))
+        ahead = info.pop_time - self._monotonic_ms()
+        known = self._ahead_ms.get(info.broker_name, ahead)
+        is_set_back = known - ahead > _LATEST_ANSWER_MS  # or another machine has become master
+        self._ahead_ms[info.broker_name] = ahead if is_set_back else max(ahead, known)
 
     def is_valid(self, message: MessageExt) -> bool:
         """Return whether the receipt of a message still counts."""
@@ -62,7 +66,7 @@ class Receipts:
                 f"receipt of message {message.msg_id} of {message.topic!r} was replaced: use the message "
                 "that change_invisible_duration returned"
             )
-        late_ms = self._clock.now_ms() - self._end_ms(popped.info)
+        late_ms = self._monotonic_ms() - self._end_ms(popped.info)
         if late_ms >= 0:
             raise ReceiptError(
                 f"receipt of message {message.msg_id} of {message.topic!r} ended {late_ms / 1000:.3f} s ago: "
@@ -75,13 +79,19 @@ class Receipts:
         """Refuse a receipt from now on: it has a successor."""
         self._replaced[popped.extra_info] = self._end_ms(popped.info)
         if len(self._replaced) >= self._sweep_at:
-            now = self._clock.now_ms()
+            now = self._monotonic_ms()
             self._replaced = {text: end for text, end in self._replaced.items() if end > now}
             self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._replaced))
 
     def _end_ms(self, info: PopExtraInfo) -> int:
-        """Return when a receipt ends, by this machine's clock."""
-        return info.pop_time + info.invisible_time - self._ahead_ms.get(info.broker_name, 0)
+        """Return when a receipt ends, by the monotonic clock."""
+        ahead = self._ahead_ms.get(info.broker_name)
+        if ahead is None:
+            ahead = self._clock.now_ms() - self._monotonic_ms()
+        return info.pop_time + info.invisible_time - ahead
+
+    def _monotonic_ms(self) -> int:
+        return round(self._clock.monotonic() * 1000)
 
 
 def received_messages(given: object) -> list[MessageExt]:

@@ -53,6 +53,31 @@ def test_an_answer_that_came_late_does_not_put_the_end_off(clock):
     assert not receipts.is_valid(message(received))
 
 
+def test_setting_the_clock_of_this_machine_ends_no_receipt(clock):
+    receipts, before = Receipts(clock), info(clock)
+    receipts.received(before)
+
+    clock.set_wall_clock(3600)
+    after = info(clock, age=3600)
+    receipts.received(after)
+
+    assert (receipts.is_valid(message(before)), receipts.is_valid(message(after))) == (True, True)
+    clock.advance(10.0)
+    assert not receipts.is_valid(message(after))
+
+
+def test_a_broker_whose_clock_was_set_back_is_believed_from_its_next_answer_on(clock):
+    receipts = Receipts(clock)
+    receipts.received(info(clock))
+
+    later = info(clock, age=60)
+    receipts.received(later)
+    before = receipts.is_valid(message(later))
+    clock.advance(10.0)
+
+    assert (before, receipts.is_valid(message(later))) == (True, False)
+
+
 def test_replaced_receipts_are_forgotten_when_they_have_ended(clock):
     receipts = Receipts(clock)
     for offset in range(1500):
