@@ -20,7 +20,8 @@ Batches, the start of a stream, a running stream, a replayed batch and offsets i
 
 (2) A checkpoint keeps a mark per queue: the offset of a message that was read, and its store time. If another
 message is stored at that offset now, the topic was recreated. This is undetectable if the marked message has
-expired, the new queue is shorter, or the checkpoint is of an earlier version without marks.
+expired, the new queue is shorter, or the checkpoint is of an earlier version without marks. A running query
+compares marks where a queue was missing, and where its last check was 10 s ago or more.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -11,7 +11,7 @@ The rules are those of ``read.loss``.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from rmqtools import MessageQueue
 from rmqtools.clock import SYSTEM_CLOCK, Clock
@@ -26,6 +26,8 @@ from spark_connector.read.loss import (
 )
 from spark_connector.read.stored import Stored
 from spark_connector.read.stream_offsets import StreamOffsets
+
+_MAY_BE_ABSENT: Final = 10.0  # seconds between two checks in which a topic may be recreated and filled
 
 
 class LossBrokers(Protocol):
@@ -53,6 +55,7 @@ class LossWatch:
     _filled: set[MessageQueue] = field(default_factory=set)  # queues seen with messages at any time
     _recognised: set[MessageQueue] = field(default_factory=set)  # compared with marks, and present since
     _foreign: dict[MessageQueue, QueueMark] = field(default_factory=dict)  # another message at the mark
+    _checked_at: float | None = None
 
     def note(self, stored: Stored) -> None:
         """Note what is stored now."""
@@ -109,7 +112,15 @@ class LossWatch:
     def _find_foreign(
         self, marks: Mapping[MessageQueue, QueueMark], stored: Stored
     ) -> Mapping[MessageQueue, QueueMark]:
-        """Find queues with another message at their mark. Checks those that were absent at the last check."""
+        """Find queues with another message at their mark.
+
+        Checks those that were absent at the last check, and all if that was long ago: a query with a long
+        trigger or long batches does not see that a topic was absent.
+        """
+        now = self.clock.monotonic()
+        if self._checked_at is not None and now - self._checked_at >= _MAY_BE_ABSENT:
+            self._recognised.clear()
+        self._checked_at = now
         self._recognised &= stored.earliest.keys()
         new = {
             queue: mark

@@ -91,6 +91,16 @@ def test_a_topic_deleted_and_made_anew_while_the_query_runs_is_recognised(clock)
     assert batch_begin(start, plan(planner, start))[A] == 0
 
 
+def test_a_topic_made_anew_between_two_batches_that_are_a_minute_apart_is_recognised(clock):
+    brokers, planner, new = query_on({A: (0, 10)}, clock, times={A: 1000}, start="earliest")
+    start = plan(planner, new)
+    brokers.queues, brokers.times = {A: (0, 25)}, {A: 2000}
+    clock.advance(60)
+
+    with pytest.raises(DataLossError, match="the topic of T/a/0 was made anew"):
+        plan(planner, start)
+
+
 def test_a_mark_behind_the_end_of_a_shrunk_queue_is_dropped():
     brokers = ScriptedBrokers({A: (0, 10)}, times={A: 1000})
     start = checkpoint(brokers)
