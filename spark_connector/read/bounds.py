@@ -11,11 +11,12 @@ from rmqtools import MessageQueue
 from rmqtools.errors import ConfigError
 from spark_connector.options.offsets import EARLIEST, LATEST, Times
 from spark_connector.options.queue_json import default_of, is_named, places
-from spark_connector.read.loss import Loss, find_outside, nearest_stored
+from spark_connector.read.loss import Loss, find_missing, find_outside, nearest_stored
 from spark_connector.read.stored import Stored
 
 Offsets = Mapping[MessageQueue, int]
 _REMEDY: Final = '-2 is a queue\'s earliest, -1 its latest, "*": -2 stands for all others'
+TIMES_REMEDY: Final = "milliseconds since 1970"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def resolve_times(
 ) -> Resolved:
     """Resolve times, by the offsets that brokers found for them.
 
-    A queue that never held a message starts and ends at its latest offset.
+    A queue that never held a message starts and ends at its latest offset. A missing queue in JSON is a loss.
 
     Args:
         times: the given times.
@@ -132,7 +133,9 @@ def resolve_times(
             f"{places(none)} has no message stored at or after {times.at(none[0])}: set "
             "startingOffsetsByTimestampStrategy=latest to start such queues at their end"
         )
-    return Resolved({queue: nearest_stored(offset, queue, stored) for queue, offset in found.items()})
+    named = () if isinstance(times.timestamps_ms, int) else times.timestamps_ms
+    losses = tuple(find_missing(named, stored))
+    return Resolved({queue: nearest_stored(at, queue, stored) for queue, at in found.items()}, losses)
 
 
 def check_complete(given: Iterable[MessageQueue], known: Iterable[MessageQueue], *, remedy: str) -> None:

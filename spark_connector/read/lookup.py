@@ -23,6 +23,7 @@ from spark_connector.options.offsets import Bound, Times
 from spark_connector.options.read_settings import ReadOptions
 from spark_connector.options.selection import EVERY_TOPIC, Assign, TopicPattern
 from spark_connector.read.bounds import (
+    TIMES_REMEDY,
     Resolved,
     check_complete,
     resolve_group,
@@ -188,7 +189,7 @@ class Lookup:
         if isinstance(spec, Times):
             times = spec
             if not isinstance(times.timestamps_ms, int):
-                check_complete(times.timestamps_ms, stored.latest, remedy="milliseconds since 1970")
+                check_complete(times.timestamps_ms, stored.latest, remedy=TIMES_REMEDY)
             found = self.offsets_at(times, stored.latest)
             refuse = is_start and self._options.when_none_after == "error"
             return resolve_times(times, found, stored, refuse_none_after=refuse)

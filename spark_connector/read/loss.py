@@ -24,7 +24,7 @@ expired, the new queue is shorter, or the checkpoint is of an earlier version wi
 compares marks where a queue was missing, and where its last check was 10 s ago or more.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -157,6 +157,15 @@ def find_losses(
     return losses
 
 
+def find_missing(queues: Iterable[MessageQueue], stored: Stored) -> list[Loss]:
+    """Losses of queues that a user named and that do not exist."""
+    return [
+        Loss(queue, f"{place(queue)} does not exist among {places(stored.earliest)}")
+        for queue in sorted(queues)
+        if queue not in stored.earliest
+    ]
+
+
 def find_outside(offsets: Offsets, stored: Stored, *, holder: str) -> list[Loss]:
     """Losses of offsets that a user or a group gave: not stored, or of a missing queue.
 
@@ -165,10 +174,9 @@ def find_outside(offsets: Offsets, stored: Stored, *, holder: str) -> list[Loss]
         stored: offsets stored in the queues.
         holder: beginning of the text: the origin of the offsets.
     """
-    losses = []
+    losses = find_missing(offsets, stored)
     for queue, offset in sorted(offsets.items()):
         if queue not in stored.earliest:
-            losses.append(Loss(queue, f"{place(queue)} does not exist among {places(stored.earliest)}"))
             continue
         earliest, latest = stored.earliest[queue], stored.latest[queue]
         if not earliest <= offset <= latest:

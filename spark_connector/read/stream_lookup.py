@@ -9,7 +9,7 @@ from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError, DataLossError
 from spark_connector.options.offsets import Times
 from spark_connector.options.stream_settings import StreamOptions
-from spark_connector.read.bounds import Ends, resolve_stream_end
+from spark_connector.read.bounds import TIMES_REMEDY, Ends, check_complete, resolve_stream_end
 from spark_connector.read.lookup import Lookup
 from spark_connector.read.stored import Stored
 from spark_connector.worker.clients import client_of
@@ -54,21 +54,29 @@ class StreamLookup:
         end = self._options.end
         if end is None or (self._ends is not None and self._ends.is_final):
             return self._ends
-        if isinstance(end.spec, Times):
-            self._ends = self._ends_at(end.spec, stored)
-        elif end.spec == "group":
+        if end.spec == "group":
             self._ends = Ends(self._lookup.resolve(end, stored, is_start=False), is_final=True)
-        else:
-            try:
+            return self._ends
+        try:
+            if isinstance(end.spec, Times):
+                self._ends = self._ends_at(end.spec, stored)
+            else:
                 self._ends = resolve_stream_end(end.spec, stored)
-            except ConfigError as error:
-                raise ConfigError(f"option {end.option!r}: {error}") from None
+        except ConfigError as error:
+            raise ConfigError(f"option {end.option!r}: {error}") from None
         return self._ends
 
     def _ends_at(self, times: Times, stored: Stored) -> Ends:
-        """Find ends by time. Final if a later message is stored, or the time has passed on all clocks."""
-        given = times.timestamps_ms
-        queues = stored.latest if isinstance(given, int) else [q for q in stored.latest if q in given]
+        """Find ends by time. Final if a later message is stored, or the time has passed on all clocks.
+
+        Raises:
+            ConfigError: JSON leaves out a queue that exists when the ends are first found.
+        """
+        queues, given = list(stored.latest), times.timestamps_ms
+        if not isinstance(given, int):
+            if self._ends is None or not self._ends.offsets:
+                check_complete(given, queues, remedy=TIMES_REMEDY)
+            queues = [queue for queue in queues if queue in given]
         found = self._lookup.offsets_at(times, queues)
         now = SYSTEM_CLOCK.now_ms() - _CLOCKS_DIFFER_MS
         is_final = all(at < stored.latest[queue] or times.at(queue) <= now for queue, at in found.items())

@@ -91,6 +91,14 @@ def test_times_without_a_later_message_are_the_end_or_refused():
         resolve_times(Times(5), found, STORED, refuse_none_after=True)
 
 
+def test_a_time_of_a_queue_that_does_not_exist_is_a_loss_as_an_offset_is():
+    found = {A0: 12, A1: 0, B0: 6}
+    resolved = resolve_times(Times({A0: 5, A1: 5, B0: 5, GONE: 5}), found, STORED)
+
+    assert resolved.offsets == found
+    assert ["T/broker-c/0 does not exist" in loss.text for loss in resolved.losses] == [True]
+
+
 def test_a_stream_may_end_beyond_what_is_stored_and_a_queue_without_an_end_is_not_read():
     ends = resolve_stream_end({A0: 99, A1: -1, B0: -2}, STORED)
 

@@ -1,0 +1,44 @@
+"""A streaming query's requests, on the cluster in this process."""
+
+import json
+
+import pytest
+
+from rmqtools import Message, Producer, ProducerConfig
+from rmqtools.errors import ConfigError
+from spark_connector.read.stream_lookup import StreamLookup
+from tests.support.spark_options import stream_of
+
+LONG_AGO = 1_700_000_000_000
+
+
+def stream_ending_at(cluster, times) -> StreamLookup:
+    ends = json.dumps({"T": {"broker-a": times}})
+    return StreamLookup(stream_of(nameServer=cluster.name_server, endingOffsetsByTimestamp=ends))
+
+
+@pytest.fixture
+def two_queues(cluster):
+    """The cluster, with a message in both queues of topic T."""
+    cluster.create_topic("T", queues=2)
+    with Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
+        for queue in producer.fetch_publish_queues("T"):
+            producer.send(Message("T", b"x"), queue=queue)
+    return cluster
+
+
+def test_a_queue_left_out_of_the_ending_times_is_refused(two_queues):
+    lookup = stream_ending_at(two_queues, {"0": LONG_AGO})
+
+    with pytest.raises(ConfigError, match=r"option 'endingOffsetsByTimestamp': T/broker-a/1 is left out"):
+        lookup.fetch_ends(lookup.fetch_stored(must_exist=True))
+
+
+def test_a_queue_that_appears_while_a_query_runs_needs_no_ending_time(two_queues):
+    lookup = stream_ending_at(two_queues, {"0": 2 * LONG_AGO, "1": 2 * LONG_AGO})
+    before = lookup.fetch_ends(lookup.fetch_stored(must_exist=True))
+    two_queues.create_topic("T", queues=3)
+    stored = lookup.fetch_stored(must_exist=False)
+
+    assert len(stored.latest) == 3
+    assert lookup.fetch_ends(stored) == before
