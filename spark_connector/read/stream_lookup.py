@@ -7,7 +7,7 @@ from typing import Final
 from rmqtools import MessageQueue, QueueRange
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError, DataLossError
-from spark_connector.options.offsets import Times
+from spark_connector.options.offsets import Bound, Times
 from spark_connector.options.stream_settings import StreamOptions
 from spark_connector.read.bounds import TIMES_REMEDY, Ends, check_complete, resolve_stream_end
 from spark_connector.read.lookup import Lookup
@@ -51,9 +51,9 @@ class StreamLookup:
 
     def fetch_ends(self, stored: Stored) -> Ends | None:
         """Return the end of the query, as far as it is known now; None: endless."""
-        end = self._options.end
-        if end is None or (self._ends is not None and self._ends.is_final):
-            return self._ends
+        end, known = self._options.end, self._ends
+        if end is None or (known is not None and known.is_final and _is_whole(known, end, stored)):
+            return known
         if end.spec == "group":
             self._ends = Ends(self._lookup.resolve(end, stored, is_start=False), is_final=True)
             return self._ends
@@ -72,11 +72,9 @@ class StreamLookup:
         Raises:
             ConfigError: JSON leaves out a queue that exists when the ends are first found.
         """
-        queues, given = list(stored.latest), times.timestamps_ms
-        if not isinstance(given, int):
-            if self._ends is None or not self._ends.offsets:
-                check_complete(given, queues, remedy=TIMES_REMEDY)
-            queues = [queue for queue in queues if queue in given]
+        queues = _with_times(times, stored)
+        if self._ends is None or not self._ends.offsets:
+            check_complete(queues, stored.latest, remedy=TIMES_REMEDY)
         found = self._lookup.offsets_at(times, queues)
         now = SYSTEM_CLOCK.now_ms() - _CLOCKS_DIFFER_MS
         is_final = all(at < stored.latest[queue] or times.at(queue) <= now for queue, at in found.items())
@@ -109,3 +107,13 @@ class StreamLookup:
             return next(((len(block), len(block.buffer)) for block in islice(blocks, 1)), (0, 0))
         except DataLossError:  # expired meanwhile: the task that reads the range raises it
             return 0, 0
+
+
+def _is_whole(ends: Ends, bound: Bound, stored: Stored) -> bool:
+    """Return whether no queue with an ending time lacks its end, because its broker was away before."""
+    return not isinstance(bound.spec, Times) or ends.offsets.keys() >= set(_with_times(bound.spec, stored))
+
+
+def _with_times(times: Times, stored: Stored) -> list[MessageQueue]:
+    given = times.timestamps_ms
+    return [queue for queue in stored.latest if isinstance(given, int) or queue in given]

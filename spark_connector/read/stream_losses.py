@@ -45,11 +45,16 @@ class LossBrokers(Protocol):
 
 @dataclass(slots=True)
 class LossWatch:
-    """Finds losses for one run of a query; remembers the queues that it has seen. Not thread-safe."""
+    """Finds losses for one run of a query; remembers the queues that it has seen. Not thread-safe.
+
+    Attributes:
+        is_waiting: whether, at the last check, a queue was missing that may come back.
+    """
 
     brokers: LossBrokers
     fail_on_data_loss: bool
     clock: Clock = SYSTEM_CLOCK
+    is_waiting: bool = field(default=False, init=False)
     _logged: set[str] = field(default_factory=set)
     _gone: GoneQueues = field(default_factory=GoneQueues)
     _filled: set[MessageQueue] = field(default_factory=set)  # queues seen with messages at any time
@@ -87,6 +92,7 @@ class LossWatch:
         )
         if self.fail_on_data_loss:
             report_losses(self._certain(losses) if may_wait else losses, fail=True)
+        self.is_waiting = self.fail_on_data_loss and bool(losses)  # none of them is certain
         report_losses([loss for loss in losses if loss.text not in self._logged], fail=False)
         self._logged = {loss.text for loss in losses}
         known = {queue: at for queue, at in start.next.items() if queue in stored.earliest}

@@ -110,11 +110,12 @@ class StreamPlanner:
     def reported_latest(self) -> dict[str, Any] | None:
         """Return the readable ends when brokers were last asked, as JSON; None: not asked yet.
 
-        For a query with an end, ``final`` is true if these offsets are that end.
+        For a query with an end, ``final`` is true if these offsets are that end, of all queues.
         """
         if self._reported is None and self._stored is not None:
             readable = {queue: self._end_of(queue, self._stored) for queue in self._stored.latest}
-            ends = {} if self._ends is None else {"final": self._ends.are_stored(self._stored)}
+            is_whole = not self._losses.is_waiting
+            ends = {} if self._ends is None else {"final": is_whole and self._ends.are_stored(self._stored)}
             self._reported = StreamOffsets(readable).to_json() | ends
         return self._reported
 
@@ -178,6 +179,7 @@ class StreamPlanner:
         start = StreamOffsets.from_json(start_json)
         stored = self._stored_now(start_json, start, limited=limited)
         begin, anew = self._losses.begin_after(start, stored, may_wait=not self._frozen)
+        self._reported = None
         backlog = {queue: max(self._end_of(queue, stored) - at, 0) for queue, at in begin.items()}
         moved = any(start.next.get(queue, at) != at for queue, at in begin.items())
         is_due = not limited or self._is_due(backlog)

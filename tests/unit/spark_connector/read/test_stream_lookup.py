@@ -4,9 +4,12 @@ import json
 
 import pytest
 
-from rmqtools import Message, Producer, ProducerConfig
+from rmqtools import Message, MessageQueue, Producer, ProducerConfig
 from rmqtools.errors import ConfigError
+from rmqtools.testing import FakeCluster
+from spark_connector.read.bounds import Ends
 from spark_connector.read.stream_lookup import StreamLookup
+from spark_connector.worker import clients
 from tests.support.spark_options import stream_of
 
 LONG_AGO = 1_700_000_000_000
@@ -42,3 +45,21 @@ def test_a_queue_that_appears_while_a_query_runs_needs_no_ending_time(two_queues
 
     assert len(stored.latest) == 3
     assert lookup.fetch_ends(stored) == before
+
+
+def test_a_queue_that_is_missing_when_the_ending_time_has_passed_gets_its_end_once_it_is_back():
+    with FakeCluster(brokers=("broker-a", "broker-b"), auto_create_topics=False) as cluster:
+        cluster.create_topic("T", queues=1)
+        one, other = (MessageQueue("T", name, 0) for name in ("broker-a", "broker-b"))
+        for queue in (one, other):
+            cluster.store("T", b"before", queue=queue, store_timestamp_ms=LONG_AGO)
+            cluster.store("T", b"after", queue=queue, store_timestamp_ms=LONG_AGO + 2)
+        lookup = StreamLookup(stream_of(nameServer=cluster.name_server, endingTimestamp=LONG_AGO + 1))
+        cluster.stop("broker-b", in_route=False)
+
+        assert lookup.fetch_ends(lookup.fetch_stored(must_exist=False)) == Ends({one: 1}, is_final=True)
+        cluster.restart("broker-b")
+        stored = lookup.fetch_stored(must_exist=False)
+
+        assert lookup.fetch_ends(stored) == Ends({one: 1, other: 1}, is_final=True)
+        clients._CACHE.close_all()

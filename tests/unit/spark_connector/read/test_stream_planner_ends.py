@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from rmqtools import MessageQueue
 from spark_connector.read.bounds import Ends
 from tests.unit.spark_connector.read.scripted_brokers import A, B, plan, query_on
 
@@ -51,3 +52,20 @@ def test_what_is_reported_ends_where_the_query_does_and_says_whether_that_is_its
     for ends, is_final in (({A: 7}, True), ({A: 12}, False), ({A: 7, B: 1}, False)):
         assert reported_with(Ends(ends, is_final=True))["final"] is is_final
     assert "final" not in reported_with(None)
+
+
+def test_a_query_is_not_at_its_end_while_it_waits_for_a_broker_with_queues_that_it_reads(clock):
+    away = MessageQueue("T", "b", 0)
+    ends = Ends({A: 7, away: 5}, is_final=True)
+    brokers, planner, start = query_on({A: (0, 10), away: (0, 5)}, clock, start="earliest", ends=ends)
+    del brokers.queues[away]
+    brokers.ends = Ends({A: 7}, is_final=True)
+    clock.advance(2)
+
+    end = plan(planner, start)
+
+    assert (end.next, planner.reported_latest()["final"]) == ({A: 7, away: 0}, False)
+    brokers.queues[away], brokers.ends = (0, 5), ends
+    clock.advance(2)
+    assert plan(planner, end).next == {A: 7, away: 5}
+    assert planner.reported_latest()["final"]
