@@ -41,7 +41,8 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
     """Return the columns to read for a schema: the source's own, or one that a user gave.
 
     Raises:
-        ConfigError: it has an unknown column, or a column of another type.
+        ConfigError: it has an unknown column, a column of another type, or one that may not be null: Spark
+            would refuse its batches in the tasks.
     """
     for field in schema:
         if field.name not in _FIELDS:
@@ -49,10 +50,18 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
                 f"the given schema has column {field.name!r}, which format rocketmq does not read "
                 f"({name_hint(field.name, _FIELDS, KAFKA_COLUMNS)}): correct it, or drop .schema(...)"
             )
-        if field.dataType != (own := _FIELDS[field.name].dataType):
+        own = _FIELDS[field.name].dataType
+        given, wanted = field.dataType.simpleString(), own.simpleString()
+        if given != wanted:
             raise ConfigError(
-                f"the given schema has column {field.name!r} as {field.dataType.simpleString()}, format "
-                f"rocketmq reads it as {own.simpleString()}: use that type and cast after load()"
+                f"the given schema has column {field.name!r} as {given}, format rocketmq reads it as "
+                f"{wanted}: use that type and cast after load()"
+            )
+        if not field.nullable or field.dataType != own:
+            what = "with values that are NOT NULL" if field.nullable else "NOT NULL"
+            raise ConfigError(
+                f"the given schema has column {field.name!r} as {given} {what}: Spark needs columns that may "
+                "be null, as format rocketmq has them; leave NOT NULL out"
             )
     if len(set(schema.names)) < len(schema.names) or not schema.names:
         raise ConfigError(f"the given schema has the columns {schema.names}: name one or more, each once")

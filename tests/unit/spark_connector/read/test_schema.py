@@ -2,7 +2,7 @@
 
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, MapType, StringType, StructField, StructType
 
 from rmqtools.arrow import MESSAGE_SCHEMA, WRITE_COLUMNS, message_schema, select_columns
 from rmqtools.errors import ConfigError
@@ -65,6 +65,16 @@ def test_a_schema_selects_the_columns_to_read(schema):
         pytest.param(fields(bodi=StringType()), "did you mean 'body'?", id="unknown"),
         pytest.param(StructType([READ_SCHEMA["body"], READ_SCHEMA["body"]]), "each once", id="twice"),
         pytest.param(StructType([]), "name one or more", id="no-column"),
+        pytest.param(
+            StructType([StructField("body", BinaryType(), nullable=False)]),
+            "'body' as binary NOT NULL: Spark needs columns that may be null",
+            id="never-null",
+        ),
+        pytest.param(
+            fields(properties=MapType(StringType(), StringType(), valueContainsNull=False)),
+            "'properties' as map<string,string> with values that are NOT NULL: Spark needs",
+            id="values-never-null",
+        ),
     ],
 )
 def test_any_other_schema_is_refused(schema, says):
