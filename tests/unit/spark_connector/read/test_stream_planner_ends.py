@@ -54,6 +54,10 @@ def test_what_is_reported_ends_where_the_query_does_and_says_whether_that_is_its
     assert "final" not in reported_with(None)
 
 
+def is_final(planner):
+    return (planner.reported_latest() or {})["final"]
+
+
 def test_a_query_is_not_at_its_end_while_it_waits_for_a_broker_with_queues_that_it_reads(clock):
     away = MessageQueue("T", "b", 0)
     ends = Ends({A: 7, away: 5}, is_final=True)
@@ -64,8 +68,8 @@ def test_a_query_is_not_at_its_end_while_it_waits_for_a_broker_with_queues_that_
 
     end = plan(planner, start)
 
-    assert (end.next, planner.reported_latest()["final"]) == ({A: 7, away: 0}, False)
+    assert (end.next, is_final(planner)) == ({A: 7, away: 0}, False)
     brokers.queues[away], brokers.ends = (0, 5), ends
     clock.advance(2)
     assert plan(planner, end).next == {A: 7, away: 5}
-    assert planner.reported_latest()["final"]
+    assert is_final(planner)
