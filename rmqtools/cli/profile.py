@@ -108,8 +108,7 @@ def show(name: Annotated[str | None, typer.Argument(help="Default: the one in us
 def use(name: Name) -> None:
     """Use a profile from now on."""
     _profile(_document(), name)
-    text = _path().read_text(encoding="utf-8")
-    _write(f"current = {json.dumps(name)}\n" + _CURRENT.sub("", text, count=1))
+    _write(f"current = {_toml(name)}\n" + _CURRENT.sub("", _text_of_file(), count=1))
     say(f"profile {name} is in use")
 
 
@@ -132,9 +131,8 @@ def create(
     for key in given:
         refuse_secret(key, "--set")
     _check(given)
-    lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in given.items())
-    old = _path().read_text(encoding="utf-8") if _path().exists() else ""
-    _write(f"{old}\n[profiles.{name}]\n{lines}".lstrip("\n"))
+    lines = "".join(f"{key} = {_toml(value)}\n" for key, value in given.items())
+    _write(f"{_text_of_file()}\n[profiles.{name}]\n{lines}".lstrip("\n"))
     say(f"profile {name} is in {_path()}: rmqtools profile use {name}")
 
 
@@ -153,14 +151,24 @@ def _path() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "rmqtools", "config.toml")
 
 
-def _document() -> dict[str, Any]:
-    path = _path()
+def _text_of_file() -> str:
+    """Return the text of the file; empty: there is none."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin files with a BOM
+        return _path().read_text(encoding="utf-8-sig")  # some editors begin files with a BOM
     except FileNotFoundError:
-        return {}
+        return ""
+
+
+def _document() -> dict[str, Any]:
+    try:
+        return tomllib.loads(_text_of_file())
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}: correct it, or set RMQTOOLS_CONFIG") from error
+        raise ConfigError(f"{_path()} cannot be read: {error}: correct it, or set RMQTOOLS_CONFIG") from error
+
+
+def _toml(text: str) -> str:
+    """Return a text as TOML writes it. JSON's escapes of characters beyond U+FFFF are none of TOML's."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _profiles(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -195,7 +203,17 @@ def _text(value: object) -> str:
 
 
 def _write(text: str) -> None:
-    """Replace the file in one step, readable by its owner only."""
+    """Replace the file in one step, readable by its owner only.
+
+    Raises:
+        ConfigError: no command could read the new text.
+    """
     path = _path()
+    try:
+        tomllib.loads(text.encode().decode())
+    except ValueError as error:
+        raise ConfigError(
+            f"{path} stays as it is: nobody could read it with this change ({error}): edit it there"
+        ) from error
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_text(path, text, mode=PRIVATE)

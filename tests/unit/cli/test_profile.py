@@ -42,6 +42,34 @@ def test_a_profile_is_created_used_listed_and_then_counts(path):
     assert path.stat().st_mode & 0o077 == 0
 
 
+def test_a_file_that_an_editor_began_with_a_byte_order_mark_can_be_read_after_use(path):
+    path.parent.mkdir()
+    path.write_text('[profiles.p]\nname_server = "h:1"\n', encoding="utf-8-sig")
+
+    run("use", "p")
+
+    assert client_config("", None, ClientConfig).name_server == "h:1"
+
+
+def test_a_value_has_characters_of_every_plane(tmp_path):
+    token = tmp_path / "\U00020bb7\U0001f511"
+    token.write_text("s3cret")
+    run("create", "p", "-n", "h:1", "--set", "access_key=ops", "--set", f"secret_key_file={token}")
+    run("use", "p")
+
+    assert client_config("", None, ClientConfig).secret_key == "s3cret"
+
+
+@pytest.mark.parametrize("value", ["ns=\x7f", "ns=\udc80"], ids=["no-text-of-toml", "no-unicode"])
+def test_a_value_that_would_make_the_file_unreadable_leaves_it_as_it_is(path, value):
+    run("create", "p", "-n", "h:1")
+
+    with pytest.raises(ConfigError, match="stays as it is: nobody could read it with this change"):
+        run("create", "q", "-n", "h:1", "--set", f"instance_name={value}")
+
+    assert path.read_text() == '[profiles.p]\nname_server = "h:1"\n'
+
+
 def test_options_go_before_the_environment_and_that_before_the_profile(monkeypatch):
     run("create", "p", "-n", "h:1", "--set", "namespace=profile", "--set", "request_timeout=7")
     run("use", "p")
