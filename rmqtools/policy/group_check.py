@@ -239,7 +239,14 @@ def _unreadable(view: GroupView) -> Iterator[Finding]:
             f"topic {one.topic} has {number_of(one.readable, 'queue')} to read and {one.written} to write on "
             f"{one.broker_name}: nobody can read the others (messages in them: {number})"
         )
-        if _is_retry(one.topic):
+        if not one.readable:
+            text = (
+                f"topic {one.topic} may not be read on {one.broker_name}: nobody gets the messages of its "
+                f"{number_of(one.written, 'queue')} (messages in them: {number})"
+            )
+            remedy = f"allow it: rmqtools topic alter {one.topic} --perm rw"
+            yield Finding(FindingKind.QUEUES_UNREADABLE, f"{text}: {remedy}")
+        elif _is_retry(one.topic):
             remedy = "create the group again with the same retry_queue_nums"
             yield Finding(FindingKind.RETRY_QUEUES_UNREADABLE, f"{text}: {remedy}")
         else:

@@ -316,14 +316,16 @@ class GroupAdmin(GroupConfigAdmin):
     async def _progress(
         self, group: str, topics: Collection[str], stats: Mapping[MessageQueue, OffsetWrapper]
     ) -> tuple[dict[MessageQueue, QueueProgress], tuple[str, ...]]:
-        """Return the group's progress on the topics' queues, and the topics missing or not readable."""
+        """Return the group's progress on the queues that can be read, and the topics without a route."""
         progress: dict[MessageQueue, QueueProgress] = {}
         missing: list[str] = []
         for topic in sorted(topics):
             try:
                 queues = await self.fetch_subscribe_queues(topic)
                 progress |= await self._progress_of(group, queues, stats)
-            except (TopicNotFoundError, PermissionDeniedError):
+            except PermissionDeniedError:
+                pass  # no queue of it can be read: see _unreadable
+            except TopicNotFoundError:
                 # a retry topic is created when a message fails, or by a heartbeat
                 if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
                     missing.append(topic)
@@ -402,7 +404,11 @@ def entries_by_member(
 
 
 def unreadable_queues(topic: str, queue_datas: Sequence[QueueData]) -> list[UnreadableQueues]:
-    """Return the brokers on which a topic has fewer queues that are read than that are written."""
+    """Return the brokers on which a topic has fewer queues that are read than that are written.
+
+    A broker that allows neither counts if no broker lets the topic be read.
+    """
+    is_closed = not any(data.is_readable for data in queue_datas)
     return [
         UnreadableQueues(
             topic=topic,
@@ -411,7 +417,8 @@ def unreadable_queues(topic: str, queue_datas: Sequence[QueueData]) -> list[Unre
             written=data.write_queue_nums,
         )
         for data in queue_datas
-        if data.is_writable and data.write_queue_nums > (data.read_queue_nums if data.is_readable else 0)
+        if (data.is_writable or is_closed)
+        and data.write_queue_nums > (data.read_queue_nums if data.is_readable else 0)
     ]
 
 

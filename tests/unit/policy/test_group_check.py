@@ -318,6 +318,17 @@ def test_messages_that_nobody_can_read_are_found_with_their_number_also_without_
     assert kinds(group(unreadable=hidden)) == ["queues_unreadable", "retry_queues_unreadable", "no_members"]
 
 
+def test_a_topic_without_permission_to_read_is_found_with_the_command_that_gives_it():
+    hidden = UnreadableQueues(topic="T", broker_name="a", readable=0, written=2, messages=60)
+    (finding,) = check_group(replace(HEALTHY, unreadable=(hidden,)))
+
+    assert (finding.kind, finding.text) == (
+        "queues_unreadable",
+        "topic T may not be read on a: nobody gets the messages of its 2 queues (messages in them: 60): "
+        "allow it: rmqtools topic alter T --perm rw",
+    )
+
+
 def test_an_offset_beyond_the_end_of_a_queue_is_found():
     progress = dict(HEALTHY.progress) | {QUEUES[0]: QueueProgress(max_offset=9, consumer_offset=10)}
 

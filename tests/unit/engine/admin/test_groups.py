@@ -2,9 +2,11 @@
 
 import pytest
 
-from rmqtools import Admin, ClientConfig, MessageQueue
+from rmqtools import Admin, ClientConfig, MessageQueue, Perm, QueueData
+from rmqtools.engine.admin.groups import unreadable_queues
 from rmqtools.errors import BrokerError
 from rmqtools.group import DeadLetters
+from rmqtools.model.group_view import UnreadableQueues
 from rmqtools.protocol.wire.command import response
 from rmqtools.testing import FakeCluster, RequestCode
 
@@ -33,6 +35,23 @@ def test_the_age_of_a_queue_is_that_of_its_first_message_not_consumed(cluster, a
     ages = {queue: each.oldest_ms for queue, each in with_ages.progress.items()}
     assert ages == {FIRST: oldest_ms, SECOND: None}
     assert {each.oldest_ms for each in without.progress.values()} == {None}
+
+
+@pytest.mark.parametrize("perm", [Perm.WRITE, 0], ids=["write-only", "closed"])
+def test_a_topic_that_may_not_be_read_has_queues_that_nobody_reads_and_is_not_missing(cluster, admin, perm):
+    cluster.commit("billing", FIRST, 1)
+    cluster.create_topic("orders", queues=2, perm=perm)
+
+    view = admin.fetch_group("billing")
+
+    hidden = UnreadableQueues(topic="orders", broker_name="broker-a", readable=0, written=2, messages=3)
+    assert (view.missing_topics, view.unreadable) == ((), (hidden,))
+
+
+def test_a_topic_that_one_broker_keeps_closed_is_read_from_the_others(cluster, admin):
+    open_, closed = (QueueData(name, 2, 2, perm) for name, perm in (("a", 6), ("b", 0)))
+
+    assert unreadable_queues("orders", [open_, closed]) == []
 
 
 def test_dead_letters_are_counted_with_the_time_of_the_last_one(cluster, admin):
