@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rmqtools import Admin, Client, ClientConfig
+from rmqtools import Admin, Client, ClientConfig, MessageQueue
 from rmqtools.cli.connection import Json, NameServer, Settings, client_config
 from rmqtools.cli.group import Group, require_group
 from rmqtools.cli.moments import duration_option, zone_text, zoned
@@ -42,7 +42,8 @@ def watch(
 ) -> None:
     """Print a line for each check of a group, until Ctrl-C: members, lag, rates, findings.
 
-    Rates are those since the look before. With --json, each line is an object.
+    Rates are those since the look before, of queues that both looks know. With --json, each line is an
+    object.
     """
     check_picture(plot)
     seen: list[Look] = []
@@ -90,8 +91,8 @@ class Look:
     in_rate: float | None
     out_rate: float | None
     findings: list[str]
-    max_offsets: int
-    consumer_offsets: int
+    max_offsets: Mapping[MessageQueue, int]
+    consumer_offsets: Mapping[MessageQueue, int]
     moment: float
     at: datetime
     lags: Mapping[str, int]
@@ -101,9 +102,12 @@ def _look_at(admin: Admin, group: str, before: Look | None) -> Look:
     check = admin.check_group(group)
     view = check.view
     moment = SYSTEM_CLOCK.monotonic()
-    known = [progress for progress in view.progress.values() if progress.consumer_offset is not None]
-    ends = sum(progress.max_offset for progress in known)
-    offsets = sum(progress.consumer_offset or 0 for progress in known)
+    ends = {queue: progress.max_offset for queue, progress in view.progress.items()}
+    offsets = {
+        queue: progress.consumer_offset
+        for queue, progress in view.progress.items()
+        if progress.consumer_offset is not None
+    }
     seconds = moment - before.moment if before else 0.0
     lags: Counter[str] = Counter()
     for queue, progress in view.progress.items():
@@ -115,13 +119,18 @@ def _look_at(admin: Admin, group: str, before: Look | None) -> Look:
         lags=lags,
         members=len(view.members),
         lag=lags.total(),
-        in_rate=(ends - before.max_offsets) / seconds if before else None,
-        out_rate=(offsets - before.consumer_offsets) / seconds if before else None,
+        in_rate=_grown(before.max_offsets, ends) / seconds if before else None,
+        out_rate=_grown(before.consumer_offsets, offsets) / seconds if before else None,
         findings=sorted({found.kind.value for found in check.findings}),
         max_offsets=ends,
         consumer_offsets=offsets,
         moment=moment,
     )
+
+
+def _grown(before: Mapping[MessageQueue, int], now: Mapping[MessageQueue, int]) -> int:
+    """Return how much the offsets have grown; a queue that only one look knows makes no spike."""
+    return sum(offset - before[queue] for queue, offset in now.items() if queue in before)
 
 
 def _print_look(look: Look, *, as_json: bool) -> None:
