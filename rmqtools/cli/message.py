@@ -116,7 +116,9 @@ def _by_key(
     known_route(admin, topic)
     look_up = admin.query_messages if most <= _MOST else admin.query_all_messages
     stored = look_up(topic, key, unique=unique, begin_ms=begin_ms, end_ms=end_ms)
-    return [*((message, None) for message in stored), *copies.delayed(topic, key, unique=unique)]
+    delayed = copies.delayed(topic, key, unique=unique)
+    in_time = [each for each in delayed if begin_ms <= each[0].store_timestamp_ms <= end_ms]
+    return [*((message, None) for message in stored), *in_time]
 
 
 def _by_id(admin: Admin, copies: MessageCopies, topic: str | None, text: str) -> list[Found]:

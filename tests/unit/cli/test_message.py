@@ -128,6 +128,16 @@ def test_a_delayed_message_is_found_with_the_time_of_its_delivery(run, copies, n
     assert "no group reads this topic" not in lines
 
 
+@pytest.mark.parametrize(
+    ("span", "count"),
+    [(("--until=-2h",), 0), (("--from=-30m",), 0), (("--from=-2h",), 1), (("--from=-2h", "--until=-30m"), 1)],
+)
+def test_a_delayed_message_is_shown_if_it_was_stored_in_the_time_that_is_asked_for(run, copies, span, count):
+    found = run("message", "get", "bad", "--key", "d1", *span, "--json")
+
+    assert (len(json.loads(found.stdout)), found.exit_code) == (count, 0 if count else 1)
+
+
 def test_a_message_with_a_time_of_its_own_is_found_too(run, copies):
     (row,) = json.loads(run("message", "get", "bad", "--key", "t1", "--json").stdout)
 
