@@ -26,7 +26,11 @@ def export(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", dir_okay=False, help="The file to write. Default: stdout."
+            "--output",
+            "-o",
+            metavar="FILE",
+            dir_okay=False,
+            help="The file to write; default, and '-': standard output.",
         ),
     ] = None,
     name_server: NameServer = "",
@@ -42,6 +46,7 @@ def export(
         rmqtools export -o staging.yaml
     """
     yaml = _yaml()
+    output = None if str(output) == "-" else output
     if output is not None and output.exists() and not overwrite:
         raise ConfigError(f"{output} exists: give another file, or --overwrite")
     with partial_admin(client_config(name_server, settings, ClientConfig)) as admin:

@@ -64,7 +64,9 @@ Command = Annotated[
 Raw = Annotated[bool, typer.Option("--raw", help="Print to a terminal unescaped, as to pipes and files.")]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write to this file. Default: stdout."),
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write to this file; default, and '-': standard output."
+    ),
 ]
 
 

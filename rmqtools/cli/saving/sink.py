@@ -28,12 +28,13 @@ def message_sink(form: str, own: str | None, output: Path | None, *, raw: bool =
         form: ``text``, ``json``, ``hex`` or ``parquet``.
         own: a format of the user's own, in place of ``form``.
         raw: write what senders decide to a terminal as it is.
-        output: a file; None: standard output. Its old content stays until the first messages are written, and
-            after an error before that.
+        output: a file; None, or ``-``: standard output. The file's old content stays until the first messages
+            are written, and after an error before that.
 
     Raises:
         ConfigError: an unknown field of ``own``, a file that cannot be written, or Parquet on a terminal.
     """
+    output = None if str(output) == "-" else output
     if form == PARQUET and own is None:
         _check_parquet(output)
         with _opened(output) as place, _ParquetSink(place) as sink:

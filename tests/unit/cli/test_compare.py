@@ -54,6 +54,13 @@ def test_an_export_has_topics_and_groups_with_what_is_not_the_default(run):
     }
 
 
+def test_an_export_to_a_dash_is_printed(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    assert run("export", "-o", "-").stdout == run("export").stdout
+    assert not (tmp_path / "-").exists()
+
+
 def test_a_cluster_is_equal_to_its_own_export(run, file):
     shown = run("diff", file)
 

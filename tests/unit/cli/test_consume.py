@@ -140,6 +140,16 @@ def test_a_longer_file_is_replaced_by_what_was_read(run, topic, tmp_path, option
     assert path.read_text() == text
 
 
+@pytest.mark.parametrize("form", ["text", "parquet"])
+def test_a_dash_is_standard_output(run, topic, tmp_path, monkeypatch, form):
+    monkeypatch.chdir(tmp_path)
+
+    written = run("consume", topic, "--format", form, "-o", "-").stdout_bytes
+
+    assert b"m1" in written
+    assert not (tmp_path / "-").exists()
+
+
 def test_a_device_takes_messages(run, topic):
     assert run("consume", topic, "-o", "/dev/null").exit_code == 0
 
