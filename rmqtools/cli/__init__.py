@@ -4,8 +4,10 @@ Exit codes are in :mod:`rmqtools.cli.exit_code`; after SIGINT 130, after SIGTERM
 """
 
 import logging
+import os
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
@@ -49,6 +51,7 @@ def _root(
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    _open_closed_streams()
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     logging.getLogger("rmqtools").setLevel(logging.ERROR)  # a failure is reported once, at the end
@@ -59,6 +62,13 @@ def main() -> None:
     except Interrupted as error:
         name = signal.Signals(error.args[0]).name
         sys.exit(_fail(f"interrupted by {name}; what was started is stopped", error.exit_code))
+
+
+def _open_closed_streams() -> None:
+    """Open streams that the caller has closed (``<&-``): input is empty then, and output goes nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until the end
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

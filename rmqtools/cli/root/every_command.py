@@ -1,7 +1,7 @@
 """The parts of every command: the option ``--utc``, the spellings of earlier versions, and a quiet end.
 
 If the program that reads a command's output has ended (``rmqtools ... | head``), the command ends without an
-error, with exit code 0.
+error, with exit code 0. A full disk, or a folder that cannot be written, is an error that names it.
 """
 
 import functools
@@ -15,6 +15,7 @@ from typer.main import get_command
 
 from rmqtools.cli.moments import show_utc
 from rmqtools.cli.printing import drop_output
+from rmqtools.errors import RocketMQError
 
 OLD_SPELLINGS: Mapping[str, Mapping[str, str]] = {
     "allocate": {"-o": "--option", "--queues": "--queue-counts"},
@@ -77,6 +78,13 @@ def end_with_reader(command: Any) -> None:
         except BrokenPipeError as error:
             drop_output()
             raise typer.Exit from error
+        except RocketMQError:  # RemotingTimeoutError is an OSError too
+            raise
+        except OSError as error:
+            if error.filename is None:  # of a write
+                drop_output()
+            place = error.filename or "standard output, or a file,"
+            raise RocketMQError(f"{place} cannot be used: {error.strerror}") from error
         return result
 
     command.callback = quiet

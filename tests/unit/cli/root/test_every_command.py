@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+from rmqtools.errors import RemotingError
+from rmqtools.testing import NAME_SERVER, Reaction
+
 PROGRAM = "import rmqtools_program; rmqtools_program.main()"
 
 
@@ -37,6 +40,43 @@ def test_a_command_whose_reader_is_gone_ends_quietly_with_0(cluster, command):
     os.close(writer)
 
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        pytest.param("topic list --system > /dev/full", 1, "No space left on device", id="table"),
+        pytest.param("topic list --system --json > /dev/full", 1, "No space left on device", id="json"),
+        pytest.param("consume piped > /dev/full", 1, "No space left on device", id="messages"),
+        pytest.param("profile create p -n h:1", 1, "/proc/none cannot be used: No such file", id="folder"),
+        pytest.param("topic delete piped <&-", 1, "Nobody can answer here: give --yes", id="no-input"),
+        pytest.param("produce piped <&-", 0, "", id="nothing-to-send"),
+        pytest.param("topic list >&-", 0, "", id="no-output"),
+        pytest.param("consume piped >&- 2>&-", 0, "", id="neither"),
+    ],
+)
+def test_a_command_whose_streams_or_files_cannot_be_used_has_no_traceback(cluster, command, code, says):
+    cluster.create_topic("piped", queues=1)
+    cluster.store("piped", b"x")
+    program = f'"{sys.executable}" -c "{PROGRAM}" {command}'
+    places = {"NAMESRV_ADDR": cluster.name_server, "RMQTOOLS_CONFIG": "/proc/none/config.toml"}
+
+    ended = subprocess.run(
+        ["sh", "-c", program], stderr=subprocess.PIPE, text=True, env={**os.environ, **places}, check=False
+    )
+
+    assert (ended.returncode, "Traceback" in ended.stderr) == (code, False)
+    assert says in ended.stderr
+    assert ended.stderr.count("\n") <= 1
+
+
+@pytest.mark.parametrize("reaction", [Reaction.SILENCE, Reaction.DISCONNECT])
+def test_a_server_that_does_not_answer_is_no_file_that_cannot_be_used(run, cluster, reaction):
+    cluster.fault(broker=NAME_SERVER, times=None, answer=reaction)
+
+    with pytest.raises(RemotingError, match=cluster.name_server):
+        run("topic", "list", "--set", "request_timeout=0.1")
 
 
 @pytest.mark.process
