@@ -10,7 +10,8 @@ import typer
 
 from rmqtools import Admin, ClientConfig, MessageQueue
 from rmqtools.allocate import STRATEGIES, AllocateByPins, AllocateMessageQueueStrategy, share, strategy_of
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config, pairs
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config
+from rmqtools.cli.pairs import pairs
 from rmqtools.cli.printing import Column, now, print_json, print_table, say, warn, warning
 from rmqtools.cli.saving.picture import check_picture, save_picture
 from rmqtools.errors import ConfigError
@@ -189,6 +190,7 @@ def _client_ids(text: str) -> list[str]:
     client_ids = [part.strip() for part in text.split(",") if part.strip()]
     if not client_ids:
         raise ConfigError(f"--members {text!r}: want client ids, e.g. 10.0.0.1@a,10.0.0.2@b")
+    _refuse_twice("--members", client_ids)
     return client_ids
 
 
@@ -199,7 +201,14 @@ def _queues(topic: str, text: str) -> list[MessageQueue]:
         if not (broker_name and count.isascii() and count.isdigit() and int(count)):
             raise ConfigError(f"--queue-counts {text!r}: want BROKER:COUNT, e.g. broker-a:4,broker-b:4")
         queues += [MessageQueue(topic, broker_name, queue_id) for queue_id in range(int(count))]
+    _refuse_twice("--queue-counts", [queue.broker_name for queue in queues if queue.queue_id == 0])
     return sorted(queues)
+
+
+def _refuse_twice(option: str, names: Sequence[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ConfigError(f"{option} has {name!r} {count} times: give it once")
 
 
 def _print(before: Owners, after: Owners, *, members: Sequence[str], is_live: bool) -> None:

@@ -8,10 +8,11 @@ import typer
 from rmqtools import Admin, ClientConfig
 from rmqtools.broker import BrokerState, broker_note
 from rmqtools.cli.change import DryRun, Yes, agreed
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config, end_incomplete, pairs
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, end_incomplete
 from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.findings import Ignore, MinSeverity, counted, finding_values, left_out
 from rmqtools.cli.moments import duration_option
+from rmqtools.cli.pairs import pairs
 from rmqtools.cli.printing import Column, finding, print_json, print_table, say, warning
 from rmqtools.errors import ConfigError, RocketMQError
 from rmqtools.group import Severity

@@ -11,6 +11,8 @@ from rmqtools.cli.printing import say
 from rmqtools.cluster import fetch_status, start_server, stop_server
 from rmqtools.cluster.local import STOP_GRACE
 
+_NONE = "127.0.0.1:9876"  # if there is no cluster: start_server says so
+
 Name = Annotated[
     str,
     typer.Argument(
@@ -32,6 +34,7 @@ def stop(
 def start(server: Name, directory: Directory) -> None:
     """Start a server of a cluster that was stopped or has died, and wait until it answers."""
     servers = fetch_status(directory)
-    config = client_config(servers[0].address if servers else "127.0.0.1:0", None, ClientConfig)
+    address = servers[0].address if servers else _NONE
+    config = client_config(address, None, ClientConfig)
     was_started = start_server(directory, server, config)
     say(f"{server} is started" if was_started else f"{server} runs already")

@@ -69,7 +69,7 @@ def diff(
 ) -> None:
     """Compare topics, groups and brokers of two clusters, or a file of rmqtools export and a cluster.
 
-    Exit code 0: equal; 1: they differ, or one cannot be read. A side that is no file is a name server.
+    Exit code 0: equal; 1: they differ. A side that is no file is a name server.
     Files need the extra export. Nothing is changed.
 
         rmqtools diff staging.yaml 10.0.0.5:9876

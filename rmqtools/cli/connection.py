@@ -10,6 +10,7 @@ import typer
 
 from rmqtools import Admin
 from rmqtools.cli.exit_code import ExitCode
+from rmqtools.cli.pairs import pairs
 from rmqtools.cli.printing import warn
 from rmqtools.cli.profile import SECRETS, profile_settings, read_secret_files, refuse_secret
 from rmqtools.clock import SYSTEM_CLOCK
@@ -146,19 +147,3 @@ def _complete(context: typer.Context, incomplete: str, fetch: Callable[[Admin], 
             return [name for name in fetch(admin) if name.startswith(incomplete) and name == visible(name)]
     except RocketMQError:
         return []
-
-
-def pairs(texts: Sequence[str] | None) -> dict[str, str]:
-    """Return ``NAME=VALUE`` options as a mapping.
-
-    Raises:
-        ConfigError: an option has no ``=``.
-    """
-    return dict(_pair(text) for text in texts or ())
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (equals and name):
-        raise ConfigError(f"{text!r}: want NAME=VALUE, e.g. namespace=staging")
-    return name, value

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rmqtools import MessageExt
-from rmqtools.cli.connection import pairs
+from rmqtools.cli.pairs import pairs
 
 Key = Annotated[
     str | None, typer.Option("--key", "-k", metavar="KEY", help="Only messages that have this key.")

@@ -7,8 +7,9 @@ import typer
 
 from rmqtools import Admin, ClientConfig
 from rmqtools.cli.change import DryRun, Yes
-from rmqtools.cli.connection import NameServer, Settings, client_config, pairs, partial_admin
+from rmqtools.cli.connection import NameServer, Settings, client_config, partial_admin
 from rmqtools.cli.group import Group, unknown_group
+from rmqtools.cli.pairs import pairs
 from rmqtools.cli.printing import print_table, say
 from rmqtools.config.checked import kind_of
 from rmqtools.config.text import match_name, parse_value

@@ -8,7 +8,8 @@ import typer
 from rmqtools.clock import SYSTEM_CLOCK
 
 Rate = Annotated[
-    float | None, typer.Option(min=0.01, metavar="NUMBER", help="Maximum number of messages a second.")
+    float | None,
+    typer.Option(min=0.01, max=1e9, metavar="NUMBER", help="Maximum number of messages a second."),
 ]
 
 

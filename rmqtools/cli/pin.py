@@ -266,18 +266,15 @@ def _print_rows(rows: list[Row], *, nothing: str) -> None:
         Column("from", 7),
         Column("state", style=lambda text: "" if str(text).startswith("in force: ") else "yellow"),
     ]
-    names = (
-        "group",
-        "name_server",
-        "version",
-        "ips",
-        "when_absent",
-        "expires_at",
-        "set_by",
-        "set_at",
-        "set_from",
-    )
-    print_table(columns, [tuple(row.get(name) for name in (*names, "state")) for row in rows])
+    names = ("group", "name_server", "version", "ips", "when_absent", "expires_at", "set_by", "set_at")
+    print_table(columns, [tuple(_cell(row, name) for name in (*names, "set_from", "state")) for row in rows])
+
+
+def _cell(row: Row, name: str) -> object:
+    value = row.get(name)
+    if name in ("expires_at", "set_at") and value is not None:
+        return moment_text(datetime.fromisoformat(value))
+    return value
 
 
 def _state(pins: Pins, newest_pins: Pins | None, members: list[str]) -> str:

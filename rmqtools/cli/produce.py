@@ -14,7 +14,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from rmqtools import Admin, Message, Producer, ProducerConfig, SendResult
-from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_topic, pairs
+from rmqtools.cli.connection import Json, NameServer, Settings, client_config, complete_topic
 from rmqtools.cli.exit_code import ExitCode
 from rmqtools.cli.input_messages import (
     Template,
@@ -25,6 +25,7 @@ from rmqtools.cli.input_messages import (
 )
 from rmqtools.cli.moments import duration_option
 from rmqtools.cli.pace import Pace, Rate
+from rmqtools.cli.pairs import pairs
 from rmqtools.cli.printing import print_json, print_table, row_cells, say, warn
 from rmqtools.cli.topic import known_route
 from rmqtools.clock import SYSTEM_CLOCK

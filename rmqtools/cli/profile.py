@@ -24,6 +24,7 @@ from typing import Annotated, Any
 import typer
 
 from rmqtools import ClientConfig, ProducerConfig, PullConsumerConfig
+from rmqtools.cli.pairs import pairs
 from rmqtools.cli.printing import print_json, print_table, say
 from rmqtools.errors import ConfigError
 from rmqtools.safe_file import PRIVATE, replace_text
@@ -127,7 +128,7 @@ def create(
         raise ConfigError(f"profile {name!r}: want letters, digits, _ and -")
     if name in _profiles(_document()):
         raise ConfigError(f"profile {name!r} exists in {_path()}: edit it there")
-    given = {"name_server": name_server} | dict(text.partition("=")[::2] for text in settings or ())
+    given = {"name_server": name_server} | pairs(settings)
     for key in given:
         refuse_secret(key, "--set")
     _check(given)

@@ -16,10 +16,10 @@ from rmqtools.cli.connection import (
     broker_now_ms,
     client_config,
     complete_topic,
-    pairs,
     partial_admin,
 )
 from rmqtools.cli.moments import duration_option
+from rmqtools.cli.pairs import pairs
 from rmqtools.cli.printing import Column, finding, print_json, print_table, row_cells, say, time_text, warn
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError

@@ -29,6 +29,7 @@ _TEXT, _WORDS = {str, type(None)}, {str, tuple, list}
 _TRIMMED = "".join(map(chr, range(0x21)))  # what String.trim removes (FilterAPI.buildSubscriptionData)
 _FIELDS = attrgetter("topic", "body", "flag", "tags", "keys", "sharding_key", "properties")
 _BODY_TYPES = (bytes, bytearray, memoryview)
+_ENDLESS_SECONDS = 1e15  # brokers take milliseconds in 64 bits
 _MAX_SEEN_TOPICS = 1024
 _seen_topics: set[str] = set()  # names that were valid, so they need no second check
 
@@ -325,9 +326,9 @@ def _check_delay(message: Message) -> None:
     time = message.deliver_at_ms
     if not (_is_int(level) and 0 <= level <= MAX_DELAY_LEVEL):
         raise MessageRejectedError(f"delay_level={level!r}: want 1 to {MAX_DELAY_LEVEL}, or 0 for none")
-    if delay is not None and not (isinstance(delay, int | float) and delay > 0):
-        raise MessageRejectedError(f"delay={delay!r}: want more than 0 seconds, as a number")
-    if time is not None and not (_is_int(time) and time > 0):
+    if delay is not None and not (isinstance(delay, int | float) and 0 < delay < _ENDLESS_SECONDS):
+        raise MessageRejectedError(f"delay={delay!r}: want more than 0 seconds, as a number below 10^15")
+    if time is not None and not (_is_int(time) and 0 < time < 2**63):
         raise MessageRejectedError(f"deliver_at_ms={time!r}: want milliseconds since 1970, as a whole number")
 
 

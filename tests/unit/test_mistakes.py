@@ -310,6 +310,8 @@ CALLS = [
     sent("reserved", "reserved", "choose another name", properties={"KEYS": "a"}),
     sent("flag", "flag='1': want a signed 32-bit number", flag="1"),
     sent("delay", "delay='5s': want more than 0 seconds, as a number", delay="5s"),
+    sent("endless", "delay=inf: want more than 0 seconds, as a number below 10^15", delay=float("inf")),
+    sent("far", f"deliver_at_ms={2**63}: want milliseconds since 1970", deliver_at_ms=2**63),
     sent("level", "delay_level='3': want 1 to 18", delay_level="3"),
     sent("deliver-at", "want milliseconds since 1970", deliver_at_ms=AT_NOON),
     sent("priority", "priority='high': want 0 or more", priority="high"),
