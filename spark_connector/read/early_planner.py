@@ -3,6 +3,9 @@
 There, Spark asks for the end of a batch before it gives its begin, and takes all waiting messages. So an end
 carries every begin that its start may lack: see :mod:`spark_connector.read.stream_offsets`.
 
+When a query starts again, Spark first asks for the ranges of an empty batch at its last offsets
+(``setLatestSeenOffset`` of PythonMicroBatchStream). The first end keeps those of queues whose broker is away.
+
 Ends are never answered from memory, as in :mod:`spark_connector.read.stream_planner`.
 """
 
@@ -123,7 +126,10 @@ class EarlyPlanner:
         self._note_gone(stored)
         if last is None:
             self._resolve_initial(stored, readable)
-            return StreamOffsets(readable, initial=self._initial or {}, new=stored.earliest)
+            away = {queue: at for queue, at in self._read.items() if queue not in readable}
+            return StreamOffsets(
+                {**away, **readable}, begin=away, initial=self._initial or {}, new=stored.earliest
+            )
         offsets = {**self._read, **last.next, **readable}
         if offsets == last.next:
             return last

@@ -15,6 +15,13 @@ def stored(end):
     return StreamOffsets.from_json(end.to_json())
 
 
+def restarted_on(brokers, last):
+    """A planner as Spark starts it with a checkpoint: an empty batch at the last offsets comes first."""
+    planner = planner_on(brokers)
+    planner.ranges(stored(last), stored(last))
+    return planner
+
+
 def test_a_new_query_begins_at_its_options_although_spark_asks_for_the_end_first():
     planner = planner_on(ScriptedBrokers({A: (0, 5), B: (3, 7)}, start="earliest"))
 
@@ -67,6 +74,20 @@ def test_a_queue_that_was_away_at_a_restart_continues_where_it_was(clock):
 
     assert planner.ranges(first, second) == ({A: 9, B: 4}, {A: 9, B: 6})
     assert planner_on(brokers).ranges(stored(first), stored(second)) == ({A: 9, B: 4}, {A: 9, B: 6})
+
+
+def test_a_run_of_one_batch_while_a_broker_is_away_keeps_the_offsets_of_its_queues():
+    away = MessageQueue("T", "b", 0)
+    brokers = ScriptedBrokers({A: (0, 10), away: (0, 8)}, names={"a", "b"})
+    before = planner_on(brokers).latest_offset()
+    brokers.queues, brokers.names = {A: (0, 20)}, {"a"}
+    first = restarted_on(brokers, before)
+    during = first.latest_offset()
+    assert first.ranges(before, during) == ({A: 10, away: 8}, {A: 20, away: 8})
+    brokers.queues, brokers.names = {A: (0, 20), away: (0, 9)}, {"a", "b"}
+    second = restarted_on(brokers, during)
+
+    assert second.ranges(during, second.latest_offset()) == ({A: 20, away: 8}, {A: 20, away: 9})
 
 
 def test_without_new_messages_the_end_stays_the_same_text_and_brokers_are_asked_by_the_poll_interval(clock):
