@@ -15,6 +15,8 @@ from typing import Final, Protocol
 
 from rmqtools import MessageQueue
 from rmqtools.clock import SYSTEM_CLOCK, Clock
+from rmqtools.log import get_logger
+from spark_connector.options.queue_json import place
 from spark_connector.read.loss import (
     GoneQueues,
     Loss,
@@ -26,6 +28,8 @@ from spark_connector.read.loss import (
 )
 from spark_connector.read.stored import Stored
 from spark_connector.read.stream_offsets import StreamOffsets
+
+log = get_logger(__name__)
 
 _MAY_BE_ABSENT: Final = 10.0  # seconds between two checks in which a topic may be recreated and filled
 
@@ -56,6 +60,7 @@ class LossWatch:
     clock: Clock = SYSTEM_CLOCK
     is_waiting: bool = field(default=False, init=False)
     _logged: set[str] = field(default_factory=set)
+    _awaited: set[MessageQueue] = field(default_factory=set)  # gone at the last check, may come back
     _gone: GoneQueues = field(default_factory=GoneQueues)
     _filled: set[MessageQueue] = field(default_factory=set)  # queues seen with messages at any time
     _recognised: set[MessageQueue] = field(default_factory=set)  # compared with marks, and present since
@@ -81,6 +86,7 @@ class LossWatch:
 
         Raises:
             DataLossError: offsets to read are lost, and ``failOnDataLoss`` is set. Else they are logged once.
+                Queues that may come back are logged once as awaited.
         """
         anew = self._find_foreign(start.marks, stored).keys()
         losses = find_losses(
@@ -90,11 +96,14 @@ class LossWatch:
             is_selected=self.brokers.is_selected,
             made_anew=anew,
         )
-        if self.fail_on_data_loss:
-            report_losses(self._certain(losses) if may_wait else losses, fail=True)
-        self.is_waiting = self.fail_on_data_loss and bool(losses)  # none of them is certain
-        report_losses([loss for loss in losses if loss.text not in self._logged], fail=False)
-        self._logged = {loss.text for loss in losses}
+        certain = self._certain(losses) if may_wait else losses
+        report_losses([one for one in certain if one.text not in self._logged], fail=self.fail_on_data_loss)
+        self._logged = {loss.text for loss in certain}
+        awaited = {loss.queue for loss in losses if loss.queue and loss not in certain}
+        for queue in sorted(awaited - self._awaited):
+            log.warning("queue_awaited", queue=place(queue), next_offset=start.next[queue])
+        self._awaited = awaited
+        self.is_waiting = self.fail_on_data_loss and bool(awaited)
         known = {queue: at for queue, at in start.next.items() if queue in stored.earliest}
         moved = {loss.queue: loss.go_on_at for loss in losses if loss.queue and loss.go_on_at is not None}
         return {**stored.earliest, **known, **moved}, anew

@@ -169,3 +169,31 @@ def test_a_queue_that_shrinks_away_with_messages_to_be_read_ends_the_query(clock
 
     with pytest.raises(DataLossError, match="T/a/1 is gone"):
         plan(planner, start)
+
+
+@pytest.mark.parametrize("fail", [True, False])
+def test_a_queue_whose_broker_comes_back_was_awaited_and_is_not_logged_as_lost(clock, caplog, fail):
+    away = MessageQueue("T", "b", 0)
+    brokers, planner, start = query_on({A: (0, 10), away: (0, 5)}, clock, fail_on_data_loss=fail)
+    del brokers.queues[away]
+    for _ in range(2):
+        clock.advance(2)
+        assert plan(planner, start) is None
+    brokers.queues[away] = (0, 5)
+    clock.advance(2)
+    plan(planner, start)
+
+    assert [message.split()[0] for message in caplog.messages] == ["queue_awaited"]
+
+
+def test_a_queue_whose_broker_stays_away_is_logged_as_lost_after_a_minute_and_once(clock, caplog):
+    away = MessageQueue("T", "b", 0)
+    given = {"start": "earliest", "fail_on_data_loss": False}
+    brokers, planner, new = query_on({A: (0, 10), away: (0, 5)}, clock, **given)
+    start = plan(planner, new)
+    del brokers.queues[away]
+    for _ in range(8):
+        clock.advance(12)
+        plan(planner, start)
+
+    assert [message.split()[0] for message in caplog.messages] == ["queue_awaited", "data_lost"]
