@@ -17,7 +17,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Literal, TypeAlias
 
 from rmqtools import MessageQueue
-from spark_connector.options.queue_json import LARGEST, parse_numbers, parse_values
+from spark_connector.options.option import LARGEST
+from spark_connector.options.queue_json import parse_numbers, parse_values
 
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -114,6 +115,8 @@ def _parse_instant(text: str) -> Instant:
     if re.fullmatch(r"[+-]?\d+", text):
         if (time := int(text)) < 0:
             raise ValueError(f"want 0 or more, got {time}")
+        if time > LARGEST:
+            raise ValueError(f"want at most {LARGEST}")
         _refuse_seconds(time)
         return time
     try:

@@ -7,7 +7,9 @@ from enum import Enum
 from typing import Any, Final, TypeAlias
 
 DURATION: Final = "a time such as 500ms, 30s, 15m, 1h; a bare number is milliseconds"
-_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+LARGEST: Final = 2**63 - 1  # that Spark's JVM and brokers can take
+_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_LONGEST_DAYS: Final = 36_500  # a process cannot wait three times as long
 
 
 class Where(Enum):
@@ -76,6 +78,8 @@ def parse_count(text: str) -> int:
     """Parse a whole number from 1 on."""
     if (number := int(text)) < 1:
         raise ValueError(f"want 1 or more, got {number}")
+    if number > LARGEST:
+        raise ValueError(f"want at most {LARGEST}")
     return number
 
 
@@ -85,9 +89,11 @@ def parse_duration(text: str) -> float:
     Source of the rule: JavaUtils.timeStringAs (Spark).
     """
     found = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
-    if found is None or (unit := found[2] or "ms") not in _SECONDS:
+    if found is None or (unit := found[2] or "ms") not in _MS:
         raise ValueError("it is no time")
-    return int(found[1]) * _SECONDS[unit]
+    if (ms := int(found[1]) * _MS[unit]) > _LONGEST_DAYS * _MS["d"]:
+        raise ValueError(f"want at most {_LONGEST_DAYS}d")
+    return ms / 1000
 
 
 def parse_name(text: str) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from rmqtools import MessageQueue
+from spark_connector.options.option import LARGEST
 
-LARGEST: Final = 2**63 - 1
 ANY: Final = "*"
 _ANY_ID: Final = -1
 T = TypeVar("T")
