@@ -7,12 +7,16 @@ from typing import Final
 from rmqtools import MessageQueue, QueueRange
 from rmqtools.clock import SYSTEM_CLOCK
 from rmqtools.errors import ConfigError, DataLossError
+from rmqtools.log import get_logger
 from spark_connector.options.offsets import Bound, Times
+from spark_connector.options.queue_json import place
 from spark_connector.options.stream_settings import StreamOptions
 from spark_connector.read.bounds import TIMES_REMEDY, Ends, check_complete, resolve_stream_end
 from spark_connector.read.lookup import Lookup
 from spark_connector.read.stored import Stored
 from spark_connector.worker.clients import client_of
+
+log = get_logger(__name__)
 
 _SAMPLE: Final = 32  # messages; the most that one pull returns
 _CLOCKS_DIFFER_MS: Final = (
@@ -55,13 +59,15 @@ class StreamLookup:
         if end is None or (known is not None and known.is_final and _is_whole(known, end, stored)):
             return known
         if end.spec == "group":
-            self._ends = Ends(self._lookup.resolve(end, stored, is_start=False), is_final=True)
+            offsets = self._lookup.resolve(end, stored, is_start=False)
+            self._ends = Ends(offsets, is_final=bool(stored.latest))
             return self._ends
         try:
             if isinstance(end.spec, Times):
                 self._ends = self._ends_at(end.spec, stored)
             else:
                 self._ends = resolve_stream_end(end.spec, stored)
+                _log_missing(self._ends, stored)
         except ConfigError as error:
             raise ConfigError(f"option {end.option!r}: {error}") from None
         return self._ends
@@ -107,6 +113,13 @@ class StreamLookup:
             return next(((len(block), len(block.buffer)) for block in islice(blocks, 1)), (0, 0))
         except DataLossError:  # expired meanwhile: the task that reads the range raises it
             return 0, 0
+
+
+def _log_missing(ends: Ends, stored: Stored) -> None:
+    """Log the queues that are missing when their ends are fixed: without them the query has no end."""
+    missing = [queue for queue, at in ends.offsets.items() if at and queue not in stored.latest]
+    for queue in sorted(missing if ends.is_final else ()):
+        log.warning("queue_awaited", queue=place(queue), end=ends.offsets[queue])
 
 
 def _is_whole(ends: Ends, bound: Bound, stored: Stored) -> bool:

@@ -47,6 +47,28 @@ def test_a_queue_that_appears_while_a_query_runs_needs_no_ending_time(two_queues
     assert lookup.fetch_ends(stored) == before
 
 
+def test_a_queue_of_the_ending_offsets_that_is_missing_is_awaited_and_logged_once(two_queues, caplog):
+    ends = json.dumps({"T": {"broker-a": {"0": 1, "1": 1, "2": 5, "3": -1}}})
+    lookup = StreamLookup(stream_of(nameServer=two_queues.name_server, endingOffsets=ends))
+    found = [lookup.fetch_ends(lookup.fetch_stored(must_exist=True)) for _ in range(2)]
+
+    offsets = {MessageQueue("T", "broker-a", number): at for number, at in enumerate((1, 1, 5, 0))}
+    assert found == [Ends(offsets, is_final=True)] * 2
+    assert [line for line in caplog.messages if "queue_awaited" in line] == [
+        "queue_awaited queue='T/broker-a/2' end=5"
+    ]
+
+
+def test_the_end_by_a_group_is_open_while_there_is_no_topic(cluster):
+    given = {"endingOffsets": "group", "group": "g", "groupOffsetFallback": "latest", "mustExist": "false"}
+    lookup = StreamLookup(stream_of(nameServer=cluster.name_server, **given))
+    assert lookup.fetch_ends(lookup.fetch_stored(must_exist=True)) == Ends({}, is_final=False)
+    cluster.create_topic("T", queues=1)
+    cluster.store("T", b"x", queue=(queue := MessageQueue("T", "broker-a", 0)))
+
+    assert lookup.fetch_ends(lookup.fetch_stored(must_exist=False)) == Ends({queue: 1}, is_final=True)
+
+
 def test_a_queue_that_is_missing_when_the_ending_time_has_passed_gets_its_end_once_it_is_back():
     with FakeCluster(brokers=("broker-a", "broker-b"), auto_create_topics=False) as cluster:
         cluster.create_topic("T", queues=1)
