@@ -25,7 +25,8 @@ _ROWS: Final = (
 def read_file(path: Path, form: str) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file, as columns of ``WRITE_COLUMNS``; ``form``: ``parquet`` or ``csv``.
 
-    A CSV file has a line of column names; bodies are its texts in UTF-8. Maps cannot be in it.
+    A CSV file has a line of column names; bodies are its texts in UTF-8, and only empty cells are null. Maps
+    cannot be in it.
 
     Raises:
         ConfigError: the file cannot be read, or has no column ``body``, or an unknown one.
@@ -81,7 +82,7 @@ def _parquet(path: Path) -> Iterator[pa.RecordBatch]:
 
 def _csv(path: Path) -> Iterator[pa.RecordBatch]:
     types = {name: kinds[-1] for name, kinds in WRITE_COLUMNS.items() if not pa.types.is_map(kinds[-1])}
-    options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True)
+    options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""])
     with pa.csv.open_csv(path, convert_options=options) as reader:
         yield from reader
 

@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rmqtools.arrow import ParquetFile, holds_read_messages
+from rmqtools.arrow.files import read_file
 from rmqtools.errors import ConfigError
 from rmqtools.testing import stored_message
 
@@ -56,3 +57,15 @@ def test_what_is_no_parquet_file_has_no_read_messages(tmp_path):
     path.write_bytes(b"body,tags\n")
 
     assert not holds_read_messages(path)
+
+
+def test_words_that_often_stand_for_nothing_are_texts_of_a_csv_file(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("body,tags,keys\nnull,NA,NaN\nx,,\n")
+
+    (batch,) = read_file(path, "csv")
+
+    assert batch.to_pylist() == [
+        {"body": "null", "tags": "NA", "keys": "NaN"},
+        {"body": "x", "tags": None, "keys": None},
+    ]
