@@ -83,7 +83,8 @@ def _parquet(path: Path) -> Iterator[pa.RecordBatch]:
 def _csv(path: Path) -> Iterator[pa.RecordBatch]:
     types = {name: kinds[-1] for name, kinds in WRITE_COLUMNS.items() if not pa.types.is_map(kinds[-1])}
     options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""])
-    with pa.csv.open_csv(path, convert_options=options) as reader:
+    parse = pa.csv.ParseOptions(newlines_in_values=True)  # else a block of 1 MB may end inside a cell
+    with pa.csv.open_csv(path, parse_options=parse, convert_options=options) as reader:
         yield from reader
 
 

@@ -69,3 +69,13 @@ def test_words_that_often_stand_for_nothing_are_texts_of_a_csv_file(tmp_path):
         {"body": "null", "tags": "NA", "keys": "NaN"},
         {"body": "x", "tags": None, "keys": None},
     ]
+
+
+def test_cells_with_several_lines_are_read_from_a_large_csv_file(tmp_path):
+    path = tmp_path / "rows.csv"
+    bodies = [f"{number}\n{'x' * 1000}\n" for number in range(2000)]
+    path.write_text("body\n" + "".join(f'"{body}"\n' for body in bodies))
+
+    found = [body for batch in read_file(path, "csv") for body in batch["body"].to_pylist()]
+
+    assert found == bodies
