@@ -20,6 +20,7 @@ from rmqtools.unknown_name import unknown_name
 _ROWS: Final = (
     10_000  # of a batch that is read, as send_batches takes them, and of a row group that is written
 )
+_BLOCK_BYTES: Final = 16 * 1024 * 1024  # of a CSV file: no row may be longer, and bodies may have 4 MiB
 
 
 def read_file(path: Path, form: str) -> Iterator[pa.RecordBatch]:
@@ -83,8 +84,9 @@ def _parquet(path: Path) -> Iterator[pa.RecordBatch]:
 def _csv(path: Path) -> Iterator[pa.RecordBatch]:
     types = {name: kinds[-1] for name, kinds in WRITE_COLUMNS.items() if not pa.types.is_map(kinds[-1])}
     options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""])
-    parse = pa.csv.ParseOptions(newlines_in_values=True)  # else a block of 1 MB may end inside a cell
-    with pa.csv.open_csv(path, parse_options=parse, convert_options=options) as reader:
+    parse = pa.csv.ParseOptions(newlines_in_values=True)  # else a block may end inside a cell
+    read = pa.csv.ReadOptions(block_size=_BLOCK_BYTES)
+    with pa.csv.open_csv(path, read, parse, options) as reader:
         yield from reader
 
 

@@ -71,9 +71,9 @@ def test_words_that_often_stand_for_nothing_are_texts_of_a_csv_file(tmp_path):
     ]
 
 
-def test_cells_with_several_lines_are_read_from_a_large_csv_file(tmp_path):
+def test_large_rows_and_cells_with_several_lines_are_read_from_a_csv_file(tmp_path):
     path = tmp_path / "rows.csv"
-    bodies = [f"{number}\n{'x' * 1000}\n" for number in range(2000)]
+    bodies = ["x" * 4 * 1024 * 1024, *(f"{number}\n{'y' * 1000}\n" for number in range(20_000))]
     path.write_text("body\n" + "".join(f'"{body}"\n' for body in bodies))
 
     found = [body for batch in read_file(path, "csv") for body in batch["body"].to_pylist()]
