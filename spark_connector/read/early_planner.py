@@ -41,6 +41,7 @@ class EarlyPlanner:
     _asked_at: float = 0.0
     _silent_since: float | None = None
     _gone_since: dict[MessageQueue, float] = field(default_factory=dict)
+    _awaited: set[MessageQueue] = field(default_factory=set)  # gone at the last check, may come back
     _last: StreamOffsets | None = None  # the last planned end
     _is_told: bool = True  # whether Spark has asked for an end since
     _read: dict[MessageQueue, int] = field(default_factory=dict)  # next offsets that Spark has given
@@ -171,5 +172,8 @@ class EarlyPlanner:
             and now - self._gone_since.get(queue, now) < self.patience
             and self.brokers.is_selected(queue)
         }
+        for queue in sorted(awaited - self._awaited):
+            log.warning("queue_awaited", queue=place(queue), next_offset=offsets[queue])
+        self._awaited = awaited
         report_losses([loss for loss in losses if loss.queue not in awaited], fail=self.fail_on_data_loss)
         return {loss.queue for loss in losses if loss.queue is not None}

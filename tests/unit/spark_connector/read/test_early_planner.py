@@ -76,7 +76,7 @@ def test_a_queue_that_was_away_at_a_restart_continues_where_it_was(clock):
     assert planner_on(brokers).ranges(stored(first), stored(second)) == ({A: 9, B: 4}, {A: 9, B: 6})
 
 
-def test_a_run_of_one_batch_while_a_broker_is_away_keeps_the_offsets_of_its_queues():
+def test_a_run_of_one_batch_while_a_broker_is_away_keeps_the_offsets_of_its_queues_and_logs_them(caplog):
     away = MessageQueue("T", "b", 0)
     brokers = ScriptedBrokers({A: (0, 10), away: (0, 8)}, names={"a", "b"})
     before = planner_on(brokers).latest_offset()
@@ -84,6 +84,7 @@ def test_a_run_of_one_batch_while_a_broker_is_away_keeps_the_offsets_of_its_queu
     first = restarted_on(brokers, before)
     during = first.latest_offset()
     assert first.ranges(before, during) == ({A: 10, away: 8}, {A: 20, away: 8})
+    assert caplog.messages == ["queue_awaited queue='T/b/0' next_offset=8"]
     brokers.queues, brokers.names = {A: (0, 20), away: (0, 9)}, {"a", "b"}
     second = restarted_on(brokers, during)
 
