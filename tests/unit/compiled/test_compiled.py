@@ -281,21 +281,23 @@ def test_twins_keep_nothing():
             twins.send_results(1, 2, 3, ["a", "b"], "x", None, None, None, True, ())
             told(Message, "t")
 
-    work()
-    gc.collect()
-    tracemalloc.start()
-    try:
-        work()
+    def grown() -> int:
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
         for _ in range(5):
             work()
         gc.collect()
-        grown = tracemalloc.get_traced_memory()[0] - before
+        return tracemalloc.get_traced_memory()[0] - before
+
+    work()
+    tracemalloc.start()
+    try:
+        work()
+        least = min(grown() for _ in range(3))  # other threads of the process may have grown meanwhile
     finally:
         tracemalloc.stop()
 
-    assert grown < 20_000
+    assert least < 20_000
 
 
 @pytest.mark.process
