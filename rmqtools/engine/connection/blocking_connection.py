@@ -94,7 +94,7 @@ class BlockingConnection:
             raise ConnectionLostError(f"connection to {self.addr} lost: {error}") from error
         except ProtocolError as error:
             raise ProtocolError(f"{self.addr}: {error}") from error
-        self.is_spent = self._decoder.is_inside_frame or self._decoder.error is not None
+        self.is_spent = self._is_misaligned()
         return answer
 
     def start(self, *commands: Request) -> list[int]:
@@ -139,7 +139,7 @@ class BlockingConnection:
         except ProtocolError as error:
             raise ProtocolError(f"{self.addr}: {error}") from error
         del answers[number]
-        self.is_spent = bool(answers) or self._decoder.is_inside_frame
+        self.is_spent = bool(answers) or self._is_misaligned()
         return answer
 
     def drain(self, timeout: float) -> None:
@@ -162,6 +162,10 @@ class BlockingConnection:
         """Close the socket."""
         self._sock.close()
         self._decoder.drop_unfinished()
+
+    def _is_misaligned(self) -> bool:
+        """Return whether the bytes behind the last frame are no whole frame."""
+        return self._decoder.is_inside_frame or self._decoder.error is not None
 
     def _exchange(self, data: bytes, opaque: int, deadline: float, timeout: float) -> RemotingCommand:
         """Write a request and read its answer, with one call of the socket's functions if that is enough."""

@@ -22,6 +22,14 @@ REQUEST = RemotingCommand(310, {"b": "T"}, b"body")
 
 Serve = Callable[[socket.socket], object]
 
+ASKED = pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda connection: connection.invoke(REQUEST, 20), id="invoked"),
+        pytest.param(lambda connection: connection.finish(*connection.start(REQUEST), 20), id="started"),
+    ],
+)
+
 
 @pytest.fixture(autouse=True, params=["twins", "python"])
 def twins(request, monkeypatch):
@@ -205,13 +213,7 @@ def test_a_peer_that_takes_no_bytes_is_a_timeout():
         over.set()
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        pytest.param(lambda connection: connection.invoke(REQUEST, 20), id="invoked"),
-        pytest.param(lambda connection: connection.finish(*connection.start(REQUEST), 20), id="started"),
-    ],
-)
+@ASKED
 @pytest.mark.parametrize(
     ("written", "error", "text"),
     [
@@ -237,10 +239,11 @@ def test_nothing_is_sent_without_time_or_if_it_cannot_be_written_and_the_connect
         assert not connection.is_spent
 
 
+@ASKED
 @pytest.mark.parametrize("left_over", [b"\0\0\0", b"\0\0\0\x40\0\0\0\2", b"\0" * 8, b"\x7f" * 8, b"x"])
-def test_bytes_of_another_frame_behind_the_answer_spend_the_connection(left_over):
+def test_bytes_of_another_frame_behind_the_answer_spend_the_connection(left_over, ask):
     with connected(answering(lambda request: mine(request) + left_over)) as connection:
-        assert connection.invoke(REQUEST, 20).body == b"mine"
+        assert ask(connection).body == b"mine"
         assert connection.is_spent
 
 
