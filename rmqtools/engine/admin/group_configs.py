@@ -13,6 +13,7 @@ from rmqtools.errors import ConfigError, TopicNotFoundError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import MessageRequestMode
 from rmqtools.model.group_config import (
+    DataVersion,
     GroupSettings,
     SetMessageRequestModeRequestBody,
     SubscriptionGroupConfig,
@@ -183,16 +184,22 @@ class GroupConfigAdmin(GroupOffsetAdmin):
         await self._client.remoting.invoke_ok(masters[hidden.broker_name], request(header))
 
     async def _table_of(self, addr: str) -> dict[str, SubscriptionGroupConfig]:
-        """Return the groups of a broker: 5.x answers with parts of the table as long as its version holds."""
+        """Return the groups of a broker: 5.x answers with parts of the table as long as its version holds.
+
+        If it has another version by now, the broker starts again at its first group, and so does the result.
+        """
         groups: dict[str, SubscriptionGroupConfig] = {}
-        version: str | None = None
+        version: DataVersion | None = None
         while True:
-            header = GetAllSubscriptionGroupRequestHeader(group_seq=len(groups), data_version=version)
+            header = GetAllSubscriptionGroupRequestHeader(
+                group_seq=len(groups), data_version=None if version is None else format_body(version).decode()
+            )
             answer = await self._client.remoting.invoke_ok(addr, request(header))
             wrapper = parse_subscription_group_table(answer.body)
+            if wrapper.data_version != version:
+                groups, version = {}, wrapper.data_version
             known = len(groups)
             groups |= wrapper.subscription_group_table
             total = int((answer.ext_fields or {}).get("totalGroupNum") or len(groups))
             if len(groups) >= total or len(groups) == known:
                 return groups
-            version = None if wrapper.data_version is None else format_body(wrapper.data_version).decode()

@@ -101,6 +101,25 @@ def test_a_broker_that_answers_in_parts_is_asked_for_the_rest():
             assert admin.fetch_group_list() == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("later", [pytest.param("abcde", id="created"), pytest.param("bcd", id="deleted")])
+def test_a_table_of_groups_that_changes_between_two_parts_is_fetched_again(later):
+    """A broker 5.5 starts again at its first group if the version asked for is not that of its table."""
+    states = [("abcd", DataVersion(counter=1)), (later, DataVersion(counter=2))]
+
+    def answer(request):
+        names, version = states.pop(0) if len(states) > 1 else states[0]
+        is_known = request.ext_fields.get("dataVersion") == format_body(version).decode()
+        at = int(request.ext_fields["groupSeq"]) if is_known else 0
+        table = {name: SubscriptionGroupConfig(group_name=name) for name in names[at : at + 2]}
+        body = format_body(SubscriptionGroupWrapper(subscription_group_table=table, data_version=version))
+        return response(0, 0, ext_fields={"totalGroupNum": str(len(names))}, body=body)
+
+    with FakeCluster() as cluster:
+        cluster.fault(code=RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, times=None, answer=answer)
+        with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+            assert admin.fetch_group_list() == [*later]
+
+
 @pytest.mark.parametrize("name", ["retry_max_times", "retry_queue_nums"])
 def test_a_setting_of_a_group_below_0_is_refused(cluster, admin, name):
     with pytest.raises(ConfigError, match=f"{name} = -1: want 0 or more"):
