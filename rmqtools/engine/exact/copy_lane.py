@@ -115,7 +115,11 @@ class CopyLane(ABC):
         """Check that the source still has the message that was read last, before more is read."""
 
     def _single(self, data: bytes, start: int, properties: bytes) -> Message | None:
-        """Return the message for a target that takes no batches; None: it does."""
+        """Return the message for a target that takes no batches; None: it does.
+
+        Raises:
+            ProtocolError: its body cannot be read.
+        """
         return None
 
     def _most_messages(self) -> int:
@@ -245,8 +249,9 @@ class CopyLane(ABC):
                 continue
             if (properties := self._copied_properties(parts)) is not None:
                 sys_flag, size = parts.sys_flag & _COMPRESSION, len(parts.body) + len(properties)
-                alone: Message | ProtocolError | None = self._single(block.buffer, start, properties)
+                alone: Message | ProtocolError | None
                 try:
+                    alone = self._single(block.buffer, start, properties)
                     message = encode_copied(parts, properties)
                 except ProtocolError as error:
                     alone, message = error, ()

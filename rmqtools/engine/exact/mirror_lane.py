@@ -36,7 +36,7 @@ from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.flow import MessageRate
 from rmqtools.policy.mirror import MirrorCopies, Pair, Way, decode_pair, key_of, source_time_ms
 from rmqtools.protocol.messages.copied import StoredParts
-from rmqtools.protocol.messages.stored import decode_message
+from rmqtools.protocol.messages.found import decode_one
 
 log = get_logger(__name__)
 
@@ -272,7 +272,8 @@ class MirrorLane(CopyLane):
         """Return a message for a retry topic, which takes no batches; None: another topic."""
         if not self._goes_singly:
             return None
-        stored = decode_message(data, start)
+        most = self._client.config.max_decompressed_bytes
+        (stored,) = decode_one(data, start, self._source, unwraps=False, max_body_bytes=most)
         copied = copy_message(stored, self._writer.queue.topic)
         pairs = (pair.partition("\x01") for pair in properties.decode("utf-8", "replace").split("\x02"))
         own = {PROPERTY_KEYS, PROPERTY_TAGS, PROPERTY_SHARDING_KEY, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX}

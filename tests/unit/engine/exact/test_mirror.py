@@ -28,7 +28,7 @@ async def clusters(*, queues: int = 2) -> AsyncIterator[tuple[FakeCluster, FakeC
         yield east, west
 
 
-def mirror(source: FakeCluster, target: FakeCluster, **settings: Any) -> Mirror:
+def mirror(source: FakeCluster, target: FakeCluster, /, **settings: Any) -> Mirror:
     given: dict[str, Any] = {
         "source": ClientConfig(name_server=source.name_server),
         "target": ProducerConfig(name_server=target.name_server),

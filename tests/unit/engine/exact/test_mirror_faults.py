@@ -1,15 +1,18 @@
 """Mirrors whose source, target or brokers change: one test for each rule, which fails without it."""
 
 import asyncio
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
+from typing import Any
 
 import pytest
 
 from rmqtools import ClientConfig, MessageQueue
 from rmqtools.aio import Admin, Mirror
 from rmqtools.errors import (
+    BodyTooLargeError,
     BrokerError,
     ConfigError,
     DataLossError,
@@ -20,6 +23,7 @@ from rmqtools.errors import (
 from rmqtools.model.append_mark import APPEND_MARK, AppendMark
 from rmqtools.model.mirror import MIRROR_REFUSED
 from rmqtools.model.names import pop_retry_topic
+from rmqtools.model.sys_flag import COMPRESSED_FLAG
 from rmqtools.testing import NAME_SERVER, FakeCluster, Reaction, RequestCode, ResponseCode
 from rmqtools.testing.fake.state import refused
 from tests.support.scripted_transactions import until
@@ -335,6 +339,48 @@ async def test_refused_messages_can_go_to_a_topic_of_their_own():
         assert bodies(west) == REST
         assert message.properties[MIRROR_REFUSED].startswith("broker-a/0/10: ")
         assert message.body == b"refused"  # its own body is refused there, too
+
+
+RETRY = "%RETRY%billing"
+
+
+UNREADABLE = zlib.compress(b"x" * 2000)  # with ``max_decompressed_bytes`` = 1000
+
+
+@asynccontextmanager
+async def unreadable_retry(**settings: Any) -> AsyncIterator[tuple[Mirror, FakeCluster]]:
+    """A mirror of a retry topic with a body that cannot be read, in the middle of others, and its target."""
+    async with clusters() as (east, west):
+        for topic in (RETRY, "refused"):
+            for cluster in (east, west):
+                cluster.create_topic(topic, queues=1)
+        east.store(RETRY, b"1")
+        east.store(RETRY, UNREADABLE, sys_flag=COMPRESSED_FLAG)
+        east.store(RETRY, b"2")
+        source = ClientConfig(name_server=east.name_server, max_decompressed_bytes=1000)
+        async with mirror(east, west, source=source, topics={RETRY: RETRY}, **settings) as copying:
+            yield copying, west
+
+
+async def test_a_body_of_a_retry_topic_that_cannot_be_read_stops_the_topic_and_is_named():
+    async with unreadable_retry() as (copying, west):
+        with pytest.raises(BodyTooLargeError, match=r"offset 1 of .*max_decompressed_bytes=1000"):
+            await copying.run()
+
+        assert [message.body for message in west.messages(RETRY)] == [b"1"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "elsewhere"),
+    [pytest.param("skip", [], id="skipped"), pytest.param("refused", [UNREADABLE], id="kept")],
+)
+async def test_a_body_of_a_retry_topic_that_cannot_be_read_is_refused(choice, elsewhere):
+    async with unreadable_retry(refused=choice) as (copying, west):
+        (progress,) = await copying.run()
+
+        assert [message.body for message in west.messages(RETRY)] == [b"1", b"2"]
+        assert [message.body for message in west.messages("refused")] == elsewhere
+        assert (progress.copied, progress.refused, progress.lag) == (2, 1, 0)
 
 
 async def test_a_busy_page_cache_is_no_refusal():
