@@ -214,11 +214,20 @@ class TransactionProducer(Producer):
         broker_name = self._client.routes.broker_name(stored.queue)
         try:
             addr = self._client.routes.master_addr(broker_name)
+            place = asked.get(addr) or self._first_place(message, stored, broker_name, addr)
         except RocketMQError as error:
             log.warning("transaction_not_ended", msg_id=stored.msg_id, reason=str(error))
             return str(error)
+        return await self._check_back.end(place, decision)
+
+    def _first_place(self, message: Message, stored: SendResult, broker_name: str, addr: str) -> HalfPlace:
+        """Return the place that the answer to a half message names.
+
+        Raises:
+            ProtocolError: the answer has no offset id that can be read.
+        """
         _, commit_log_offset = parse_offset_msg_id(stored.offset_msg_id)
-        first = HalfPlace(
+        return HalfPlace(
             addr=addr,
             broker_name=broker_name,
             topic=self._client.wire_topic(message.topic),
@@ -227,7 +236,6 @@ class TransactionProducer(Producer):
             msg_id=stored.msg_id,
             transaction_id=stored.transaction_id,
         )
-        return await self._check_back.end(asked.get(addr, first), decision)
 
     async def _find_half_topic(self) -> None:
         """Find the brokers that hold half messages, so that they can ask this member at any time."""

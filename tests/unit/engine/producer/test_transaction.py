@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from rmqtools.engine.connection import client
 from rmqtools.engine.producer import check_back, transaction
 from rmqtools.errors import ConfigError, MessageRejectedError, UnknownOutcomeError
 from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.protocol.wire.command import RemotingCommand
 from tests.support.scripted_cluster import says as answers
 from tests.support.scripted_cluster import silent, stored
 from tests.support.scripted_transactions import TransactionBroker, until
@@ -125,6 +127,36 @@ async def test_a_decision_that_may_not_have_been_taken_is_told_and_not_sent_agai
     assert reason in result.end_transaction_error
     assert result.local_transaction_state is COMMIT
     assert len(sent) == 1
+
+
+def stored_nowhere(request: RemotingCommand) -> RemotingCommand:
+    """What a broker says that has stored a half message, with an offset id that names no place."""
+    answer = stored(request)
+    return replace(answer, ext_fields={**answer.ext_fields, "msgId": "7F00"})
+
+
+async def test_a_half_message_without_a_place_is_not_ended_and_its_local_transaction_is_told():
+    async with producing(Listener(), TransactionBroker(sends=stored_nowhere)) as (producer, broker, _):
+        result = await producer.send_message_in_transaction(MESSAGE)
+
+    assert "offset message id '7F00'" in result.end_transaction_error
+    assert result.local_transaction_state is COMMIT
+    assert broker.requests(END) == []
+
+
+async def test_a_half_message_without_a_place_is_ended_where_its_broker_has_asked_for_it():
+    listener = Listener(go_on=asyncio.Event())
+    async with producing(listener, TransactionBroker(sends=stored_nowhere)) as (producer, broker, _):
+        sending = asyncio.create_task(producer.send_message_in_transaction(MESSAGE))
+        await until(lambda: listener.executed)
+        msg_id = listener.executed[0].transaction_id
+        await broker.check(msg_id, place=7)
+        await until(lambda: producer._check_back._executing[msg_id])
+        listener.go_on.set()
+        result = await sending
+
+    assert result.end_transaction_error is None
+    assert [end.ext_fields["commitLogOffset"] for end in broker.requests(END)] == ["700"]
 
 
 @pytest.mark.parametrize(
