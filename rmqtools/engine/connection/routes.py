@@ -164,6 +164,8 @@ class Routes:
             route = await self._name_server.fetch_route(with_namespace(topic, self._namespace))
         else:
             default = await self._name_server.fetch_route(DEFAULT_TOPIC)
+            if topic in self.tables.routes:  # it was created meanwhile
+                return False
             route = as_default_route(default, default_topic_queue_nums)
         changed = self.tables.update(topic, route, publish_needed=self.tables.needs_publish_update(topic))
         if changed:

@@ -14,7 +14,7 @@ from rmqtools.errors import ProtocolError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.policy.publish import TopicPublishInfo
 from rmqtools.policy.route_update import DEFAULT_TOPIC
-from rmqtools.protocol.wire.command import RemotingCommand, response
+from rmqtools.protocol.wire.command import RemotingCommand, encode_command, response
 from tests.support.scripted_peer import ScriptedPeer
 from tests.support.scripted_transactions import until
 
@@ -41,10 +41,10 @@ class NameServer:
 
 
 @asynccontextmanager
-async def polling(name_server: ScriptedPeer) -> AsyncIterator[Routes]:
-    """The routes of a client that polls its name server all the time."""
+async def polling(name_server: ScriptedPeer, *, interval: float = 0.01) -> AsyncIterator[Routes]:
+    """The routes of a client that polls its name server, by default all the time."""
     async with name_server.serving():
-        core = ClientCore(ClientConfig(name_server=name_server.addr, poll_name_server_interval=0.01))
+        core = ClientCore(ClientConfig(name_server=name_server.addr, poll_name_server_interval=interval))
         core.start()
         yield core.routes
         await core.close()
@@ -79,3 +79,24 @@ async def test_sends_that_begin_one_step_after_another_all_find_the_route_of_a_t
         found = await asyncio.gather(*sends)
 
     assert {len(info.queues) for info in found} == {1}
+
+
+async def test_a_late_route_of_the_default_topic_does_not_replace_that_of_a_topic_made_meanwhile():
+    server = NameServer()
+    late: list[RemotingCommand] = []
+
+    def answer(request: RemotingCommand) -> RemotingCommand | None:
+        if request.ext_fields["topic"] == DEFAULT_TOPIC:
+            late.append(request)
+            return None
+        return server.answer(request) if late else response(ResponseCode.TOPIC_NOT_EXIST, 0)
+
+    peer = ScriptedPeer(answer)
+    async with polling(peer, interval=30.0) as routes:
+        sending = asyncio.create_task(routes.publish_info("new", default_topic_queue_nums=2))
+        await until(lambda: late)
+        server.queues = 3
+        await routes.refresh("new")
+        await peer.say(encode_command(server.answer(late[0]), opaque=late[0].opaque))
+
+        assert len((await sending).queues) == 3
