@@ -128,6 +128,7 @@ class Admin(BlockingAdmin):
 
         Raises:
             ConfigError: no such broker; nothing was sent.
+            RemotingError: a name server does not answer; the others have been asked. Call it again.
         """
         self._bridge.run(lambda: self._admin.forbid_writing(broker_name))
 
@@ -232,6 +233,8 @@ class Admin(BlockingAdmin):
 
         Raises:
             RocketMQError: no name server knows the cluster, or any master: nothing was deleted.
+            RemotingError: a broker or name server does not answer. The topic may be deleted on some: call it
+                again.
         """
         self._bridge.run(lambda: self._admin.delete_topic(topic, cluster_name=cluster_name))
 

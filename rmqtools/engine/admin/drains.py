@@ -42,11 +42,12 @@ class DrainAdmin(GroupAdmin):
 
         Raises:
             ConfigError: no such broker; nothing was sent.
+            RemotingError: a name server does not answer; the others have been asked. Call it again.
         """
         await self._known_broker(broker_name)
-        header = WipeWritePermOfBrokerRequestHeader(broker_name=broker_name)
-        for addr in await self._client.name_server.addrs():
-            await self._client.remoting.invoke_ok(addr, request(header))
+        await self._client.name_server.change_each(
+            WipeWritePermOfBrokerRequestHeader(broker_name=broker_name)
+        )
 
     async def allow_writing(self, broker_name: str) -> None:
         """Undo :meth:`forbid_writing`, and wait until the route shows it.

@@ -99,14 +99,13 @@ class TopicAdmin(AdminPart):
 
         Raises:
             RocketMQError: no name server knows the cluster, or any master: nothing was deleted.
+            RemotingError: a broker or name server does not answer. The topic may be deleted on some: call it
+                again.
         """
         topic = self._client.wire_topic(topic)
         for addr in (await self._masters.addrs_to_change(cluster_name)).values():
             await self._delete_on_broker(addr, topic)
-        for addr in await self._client.name_server.addrs():
-            await self._client.remoting.invoke_ok(
-                addr, request(DeleteTopicFromNamesrvRequestHeader(topic=topic))
-            )
+        await self._client.name_server.change_each(DeleteTopicFromNamesrvRequestHeader(topic=topic))
 
     async def fetch_topic_configs(self, topic: str) -> dict[str, TopicConfig]:
         """Return a topic's settings by broker name: queues, permission, message type and other attributes.

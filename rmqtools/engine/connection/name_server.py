@@ -1,12 +1,11 @@
 """Requests to the name servers: all go to one server until it fails, or lacks what another one has.
 
-Name servers copy nothing to each other. One that was restarted answers, and knows no broker for a while.
-
 Name servers copy nothing to each other. One that was restarted answers at once, without routes and brokers,
 until brokers register again (up to 30 s; with ``needWaitForService`` it refuses for 45 s). So a "no" of one
 server proves nothing.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -18,7 +17,9 @@ from rmqtools.errors import BrokerError, RemotingConnectError, RemotingError, To
 from rmqtools.log import get_logger
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.route import ClusterInfo, TopicRouteData
+from rmqtools.number_of import number_of
 from rmqtools.policy.route_update import DEFAULT_TOPIC
+from rmqtools.protocol.headers.codec import RequestHeader
 from rmqtools.protocol.headers.topic import GetRouteInfoRequestHeader
 from rmqtools.protocol.wire.bodies import parse_cluster_info, parse_topic_list, parse_topic_route
 from rmqtools.protocol.wire.command import RemotingCommand, request
@@ -103,6 +104,26 @@ class NameServerClient:
         """Fetch the names of all topics, including system topics."""
         command = RemotingCommand(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         return (await self._ask(command, parse_topic_list, bool)).found or ()
+
+    async def change_each(self, header: RequestHeader) -> None:
+        """Send a change to every name server at the same time, whether or not others fail.
+
+        Raises:
+            BrokerError: a name server refused.
+            RemotingError: some name servers did not answer; the text names each.
+        """
+        command, addrs = request(header), await self.addrs()
+        asking = (self._invoke(addr, command, self._timeout) for addr in addrs)
+        answers = await asyncio.gather(*asking, return_exceptions=True)
+        failures = [answer for answer in answers if isinstance(answer, BaseException)]
+        for failure in failures:
+            if not isinstance(failure, RemotingError):
+                raise failure
+        if failures:
+            raise RemotingError(
+                f"{len(failures)} of {number_of(len(addrs), 'name server')} may not have the change: "
+                f"{'; '.join(map(str, failures))}; repeat it when all of them answer"
+            ) from failures[0]
 
     async def check_is_no_broker(self, addr: str) -> None:
         """Raise an UnsupportedError if an address given as name server does not know routes."""

@@ -4,8 +4,8 @@ import pytest
 
 from rmqtools import Message, MessageQueue, Perm, Producer, ProducerConfig
 from rmqtools.broker import GroupBacklog
-from rmqtools.errors import ConfigError
-from rmqtools.testing import FakeCluster, RequestCode
+from rmqtools.errors import ConfigError, RemotingError
+from rmqtools.testing import FakeCluster, Reaction, RequestCode
 
 A, B = "broker-a", "broker-b"
 
@@ -27,6 +27,16 @@ def test_no_message_goes_to_a_broker_after_writing_is_forbidden_at_every_name_se
     assert len(cluster.requests(code=RequestCode.WIPE_WRITE_PERM_OF_BROKER)) == 2
     assert admin.fetch_read_only_brokers() == [B]
     assert places == {A}
+
+
+def test_writing_is_forbidden_at_the_other_name_servers_where_one_does_not_answer(cluster, admin):
+    cluster.fault(code=RequestCode.WIPE_WRITE_PERM_OF_BROKER, answer=Reaction.DISCONNECT)
+
+    with pytest.raises(RemotingError, match=r"^1 of 2 name servers .* 127.0.0.1:\d+ .* repeat it"):
+        admin.forbid_writing(B)
+
+    assert len(cluster.requests(code=RequestCode.WIPE_WRITE_PERM_OF_BROKER)) == 2
+    assert admin.fetch_read_only_brokers() == [B]
 
 
 def test_writing_is_allowed_again_and_read_only_topics_stay_so(cluster, admin):

@@ -9,6 +9,7 @@ from rmqtools.engine.connection.name_server import NameServerClient
 from rmqtools.engine.connection.remoting import Remoting
 from rmqtools.errors import BrokerError, RemotingConnectError, RemotingError, TopicNotFoundError
 from rmqtools.model.codes import RequestCode
+from rmqtools.protocol.headers.topic import WipeWritePermOfBrokerRequestHeader
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from tests.support.scripted_peer import ScriptedPeer
 
@@ -141,3 +142,13 @@ async def test_a_refusal_of_all_is_raised():
         with pytest.raises(BrokerError, match="not ready"):
             await client.fetch_route("T")
     assert asked(first, second) == [1, 1]
+
+
+async def test_a_refused_change_is_the_error_and_the_other_name_servers_have_been_asked():
+    refusing, gone = answering(dict.fromkeys(RequestCode, response(1, 0, remark="no"))), "127.0.0.1:1"
+    taking = answering(dict.fromkeys(RequestCode, response(0, 0)))
+    async with asking(gone, refusing, taking) as client:
+        with pytest.raises(BrokerError, match="no"):
+            await client.change_each(WipeWritePermOfBrokerRequestHeader(broker_name="b"))
+
+    assert asked(refusing, taking) == [1, 1]
