@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +18,7 @@ from rmqtools.cli.moments import moment_ms
 from rmqtools.cli.output_messages import message_row
 from rmqtools.cli.printing import Column, print_json, print_table, say, time_text, warn
 from rmqtools.cli.topic import known_route
-from rmqtools.errors import ConfigError
+from rmqtools.errors import BodyTooLargeError, ConfigError, CorruptBodyError
 from rmqtools.model.copy_message import own_properties
 from rmqtools.model.queue import queue_name
 
@@ -62,8 +63,8 @@ def get(
     """Show a message, and for each group that reads its topic whether it has consumed it.
 
     Shows the delivery time of a delayed message, and the next retry or dead letter of one that failed in a
-    group, although the group's offset counts it as consumed. Exit code 1: no such message; 3: a broker that
-    may have it does not answer.
+    group, although the group's offset counts it as consumed. Exit code 1: no such message, or a body that
+    cannot be read; 3: a broker that may have it does not answer.
     """
     if sum(given is not None for given in (id_, key, unique_key)) != 1:
         raise ConfigError("give one of --id, --key, --unique-key")
@@ -89,6 +90,7 @@ def get(
             given = {"id": id_, "key": key, "unique key": unique_key}
             (name,) = [f"{kind} {text!r}" for kind, text in given.items() if text is not None]
             warn(f"error: topic {topic!r} has no message with {name} that a broker still has")
+        if not rows or any("body_error" in row for row in rows):
             raise typer.Exit(ExitCode.NO)
 
 
@@ -114,7 +116,11 @@ def _by_key(
 ) -> list[Found]:
     """Find messages of a topic that a broker has stored there, and those that wait for their delivery."""
     known_route(admin, topic)
-    look_up = admin.query_messages if most <= _MOST else admin.query_all_messages
+    look_up = (
+        admin.query_messages
+        if most <= _MOST
+        else partial(admin.query_all_messages, corrupt_body="null")  # as the other one returns them
+    )
     stored = look_up(topic, key, unique=unique, begin_ms=begin_ms, end_ms=end_ms)
     delayed = copies.delayed(topic, key, unique=unique)
     in_time = [each for each in delayed if begin_ms <= each[0].store_timestamp_ms <= end_ms]
@@ -149,12 +155,23 @@ def _is_offset_msg_id(name: str) -> bool:
 def _row(
     admin: Admin, copies: MessageCopies, message: MessageExt, copy: MessageCopy | None, *, track: bool
 ) -> dict[str, Any]:
-    row = message_row(message.with_topic(copies.goes_to(message) or message.topic)) | {"state": copy}
+    row = _stored_row(message.with_topic(copies.goes_to(message) or message.topic)) | {"state": copy}
     if not track:
         return row
     tracks = [] if copy else admin.fetch_message_track(message)
     failed = copies.failed(message, [each.consumer_group for each in tracks])
     return row | {"track": tracks, "failed": failed}
+
+
+def _stored_row(message: MessageExt) -> dict[str, Any]:
+    """Return the object of a message. Where its body cannot be read, ``body`` is None and has a reason."""
+    try:
+        return message_row(message)
+    except CorruptBodyError as error:
+        why = error.why
+        if isinstance(error, BodyTooLargeError):
+            why += "; if you trust its sender, give a larger --set max_decompressed_bytes=..."
+        return message_row(message.with_values(body=b"")) | {"body": None, "body_error": why}
 
 
 def _print(message: MessageExt, row: dict[str, Any]) -> None:
@@ -170,7 +187,7 @@ def _print(message: MessageExt, row: dict[str, Any]) -> None:
         "born": f"{time_text(message.born_timestamp_ms) or '-'}, {message.born_host}",
         "stored": f"{time_text(message.store_timestamp_ms) or '-'}, {message.store_host}",
         "retries": str(message.reconsume_times),
-        "body": _body_text(row, len(message.body)),
+        "body": _body_text(message, row),
     }
     for name, value in lines.items():
         say(f"{name + ':':<12}{value}")
@@ -195,10 +212,12 @@ def _print(message: MessageExt, row: dict[str, Any]) -> None:
     say("")
 
 
-def _body_text(row: dict[str, Any], length: int) -> str:
+def _body_text(message: MessageExt, row: dict[str, Any]) -> str:
+    if "body_error" in row:
+        return f"cannot be read: {row['body_error']}"
     kind = "body" if "body" in row else "body_base64"
     text = row[kind]
-    cut = f" ... (--json has all {length} bytes)" if len(text) > _SHOWN_BYTES else ""
+    cut = f" ... (--json has all {len(message.body)} bytes)" if len(text) > _SHOWN_BYTES else ""
     return f"{text[:_SHOWN_BYTES]}{cut}{' (base64)' if kind == 'body_base64' else ''}"
 
 

@@ -1,6 +1,7 @@
 """``rmqtools message get`` on the cluster in this process."""
 
 import json
+import re
 import time
 
 import pytest
@@ -70,6 +71,42 @@ def test_keys_find_a_message_in_its_topic(run, sent, option):
         "behind": "NOT_CONSUME_YET",
         "done": "CONSUMED",
     }
+
+
+@pytest.fixture
+def large(cluster, sent):
+    """A message with a body that is not decompressed with the options of LARGE, behind another one."""
+    with Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
+        return producer.send(Message("found", b"x" * 50_000, tags="large", keys=["k1"]))
+
+
+LARGE = ("message", "get", "found", "--set", "max_decompressed_bytes=1000")
+
+
+@pytest.mark.parametrize("option", ["--id", "--unique-key"])
+def test_a_body_that_cannot_be_read_is_told_with_the_rest_of_its_message(run, large, option):
+    shown = run(*LARGE, option, large.msg_id)
+    lines = shown.stdout.splitlines()
+
+    (body,) = [line for line in lines if line.startswith("body:")]
+    assert re.fullmatch(
+        r"body:       cannot be read: ZLIB body of \d+ bytes is larger than 1000 bytes; .*", body
+    )
+    assert "tags:       large" in lines
+    assert ["behind", "NOT_CONSUME_YET"] in [line.split()[:2] for line in lines]
+    assert shown.exit_code == 1
+
+
+@pytest.mark.parametrize("limit", [32, 100])
+def test_a_body_that_cannot_be_read_is_null_as_json_with_its_reason(run, large, limit):
+    shown = run(*LARGE, "--key", "k1", "--limit", limit, "--json")
+
+    first, second = json.loads(shown.stdout)
+    assert (first["body"], "body_error" in first) == ("hello", False)
+    assert (second["msg_id"], second["tags"], second["body"]) == (large.msg_id, "large", None)
+    assert "is larger than 1000 bytes; if you trust its sender" in second["body_error"]
+    assert [track["consumer_group"] for track in second["track"]] == ["behind", "done"]
+    assert shown.exit_code == 1
 
 
 def test_no_message_is_exit_code_1_and_says_what_was_looked_for(run, sent):
