@@ -43,18 +43,31 @@ def ensure_jars(
         progress: called with the number of jars that are here and of all, as they come in.
 
     Raises:
-        ClusterError: no way to fetch, a failed fetch, or a file that differs from the lock.
+        ClusterError: no way to fetch, a failed fetch, a file that differs from the lock, or a folder that
+            cannot be used.
     """
     wanted = locked_jars() if jars is None else tuple(jars)
     directory = _directory(wanted)
-    if _missing(wanted, directory):
-        lock = FileLock(directory / ".lock")
-        lock.acquire(wait=True)
+    if (lock := _lock_to_fetch(wanted, directory)) is not None:
         try:
             _fill(wanted, directory, progress or (lambda done, total: None))
         finally:
             lock.release()
     return [directory / jar.file_name for jar in wanted]
+
+
+def _lock_to_fetch(jars: Sequence[LockedJar], directory: Path) -> FileLock | None:
+    """Return the taken lock of the folder; None: all jars are there."""
+    lock = FileLock(directory / ".lock")
+    try:
+        if not _missing(jars, directory):
+            return None
+        lock.acquire(wait=True)
+    except OSError as error:
+        raise ClusterError(
+            f"{directory} cannot be used: {error}: name another folder in RMQTOOLS_CACHE_DIR"
+        ) from error
+    return lock
 
 
 def _directory(jars: Iterable[LockedJar]) -> Path:

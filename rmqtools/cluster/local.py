@@ -170,11 +170,14 @@ class LocalCluster:
         return [server for server in self.servers[1:] if not server.is_proxy]
 
     def start(self) -> Self:
-        """Start the servers and wait until all answer. After an error nothing is left running.
+        """Start the servers and wait until all answer. After an error none of them is left running.
 
         Raises:
-            ClusterError: no Java, no jars, directory or port in use, or a server that does not start.
+            ClusterError: no Java, no jars, directory or port in use, or a server that does not start. Or it
+                was started already, and runs on.
         """
+        if self._lock is not None:
+            raise ClusterError("this cluster was started already: make another LocalCluster")
         self._java = find_java()
         try:
             directory = self._occupy()
@@ -272,7 +275,11 @@ class LocalCluster:
             self._temporary = tempfile.TemporaryDirectory(prefix="rmqtools-cluster-")
         directory = Path(self._temporary.name if self._temporary else str(self._asked_directory)).resolve()
         lock = FileLock(directory / "lock")
-        if not lock.acquire(wait=False):
+        try:
+            is_free = lock.acquire(wait=False)
+        except OSError as error:
+            raise ClusterError(f"{directory} cannot be used: {error}: give another directory") from error
+        if not is_free:
             raise ClusterError(_in_use(directory, f"process {lock.holder()} starts or runs a cluster there"))
         self._lock = lock
         _clear(directory)

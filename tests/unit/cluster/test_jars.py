@@ -212,3 +212,13 @@ def test_jars_that_were_copied_to_that_folder_are_taken(root: Path) -> None:
         (folder / file.name).write_bytes(file.read_bytes())
 
     assert [path.read_bytes() for path in ensure_jars(JARS)] == [b"one", b"two"]
+
+
+def test_a_cache_folder_that_cannot_be_made_is_refused_with_the_variable_that_names_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "file").touch()
+    monkeypatch.setenv("RMQTOOLS_CACHE_DIR", str(root / "file" / "cache"))
+
+    with pytest.raises(ClusterError, match=f"{root}/file/cache/.* cannot be used: .*RMQTOOLS_CACHE_DIR"):
+        ensure_jars(JARS)

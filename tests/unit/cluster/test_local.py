@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rmqtools.cluster import ClusterError, LocalCluster
+from rmqtools.cluster.children import Children
 from rmqtools.cluster.file_lock import FileLock
 from rmqtools.cluster.processes import mark, stop_processes
 from rmqtools.cluster.state import ClusterState, ServerState
@@ -83,6 +84,35 @@ def test_a_directory_where_somebody_starts_a_cluster_is_refused(root: Path) -> N
     ):
         cluster(root).start()
     lock.release()
+
+
+class Started(LocalCluster):
+    """A cluster that counts as started, without servers."""
+
+    def _start_all(self) -> None:
+        self._children = Children(self.directory)
+
+
+@pytest.mark.process
+def test_a_second_start_is_refused_and_the_cluster_runs_on(root: Path) -> None:
+    java(root, STAY)
+
+    with Started(directory=root / "cluster", jars=[]) as cluster:
+        with pytest.raises(ClusterError, match="was started already"):
+            cluster.start()
+
+        assert cluster.directory == root / "cluster"
+        assert not FileLock(root / "cluster" / "lock").acquire(wait=False)
+
+
+def test_a_directory_that_cannot_be_made_is_refused(root: Path) -> None:
+    java(root, STAY)
+    (root / "file").touch()
+
+    with pytest.raises(
+        ClusterError, match=rf"{root}/file/cluster cannot be used: .*: give another directory"
+    ):
+        LocalCluster(directory=root / "file" / "cluster", jars=[]).start()
 
 
 def running(directory: Path) -> "subprocess.Popen[bytes]":
