@@ -122,6 +122,8 @@ class SqlStore:
 
     def _insert(self, connection: sa.Connection, keys: Sequence[str]) -> frozenset[str]:
         """Insert sorted keys; return those that the table did not have."""
+        if not keys:  # an INSERT without rows would be one of default values
+            return frozenset()
         now = self._clock.now_ms() // 1000
         rows = [{"consumer_group": self._group, "message_key": key, "seen_at": now} for key in keys]
         if (insert := _INSERT.get(connection.dialect.name)) is None:

@@ -38,6 +38,11 @@ def test_a_listener_that_fails_after_its_effects_leaves_nothing(engine, store):
         assert claim.new == {"a"}
 
 
+def test_there_is_nothing_new_among_no_messages(engine, store):
+    with engine.begin() as connection:
+        assert store.new_messages(connection, []) == []
+
+
 def test_new_messages_takes_part_in_the_users_own_transaction(engine, store):
     with engine.begin() as connection:
         new = store.new_messages(connection, [message(1), message(2), message(3, unique="unique-1")])
