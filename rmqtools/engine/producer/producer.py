@@ -433,7 +433,9 @@ class Producer(Connected):
         choice = queue_choice(queue, selector, arg)
         self._check(message, timeout)
         _refuse_replies([message])
-        await self._sender.publish_info(message.topic)
+        limit = self._config.send_timeout if timeout is None else timeout
+        deadline = self._client.clock.monotonic() + limit
+        await self._sender.find(message.topic, deadline)
         self._client.endpoint.require(REQUEST_REPLY)
 
         async def place(properties: Mapping[str, str], seconds: float) -> None:
@@ -448,8 +450,7 @@ class Producer(Connected):
             )
             self._traced([message], await sending)
 
-        limit = self._config.send_timeout if timeout is None else timeout
-        return await self._requests.request(message, place, limit)
+        return await self._requests.request(message, place, limit, deadline)
 
     async def recall(self, topic: str, recall_handle: str) -> str:
         """Cancel a message that still waits for its delivery time (brokers 5.x, recallMessageEnable=true).

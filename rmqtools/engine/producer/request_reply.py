@@ -54,17 +54,19 @@ class RequestReply:
         self._log_at = client.clock.monotonic()
         client.remoting.on_request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, self._on_reply)
 
-    async def request(self, message: Message, place: PlaceRequest, timeout: float) -> MessageExt:
+    async def request(
+        self, message: Message, place: PlaceRequest, timeout: float, deadline: float
+    ) -> MessageExt:
         """Send ``message`` by ``place(system_properties, timeout)`` and wait for its reply.
 
-        A reply counts even if the send itself was never acknowledged.
+        A reply counts even if the send itself was never acknowledged. ``timeout`` is for all of the request,
+        which ends at ``deadline``.
 
         Raises:
             RemotingTimeoutError: no reply in time.
             ClientStateError: the producer was closed meanwhile.
         """
         now = self._client.clock.monotonic
-        deadline = now() + timeout
         correlation_id = str(uuid.uuid4())
         await self._make_known(message.topic, timeout * _ANNOUNCE_SHARE)
         self._client.check_started()  # otherwise it was closed meanwhile, and no reply can come

@@ -160,24 +160,28 @@ class TransactionProducer(Producer):
             message, system_properties=properties, sys_flag=MessageSysFlag.TRANSACTION_PREPARED_TYPE
         )
         (msg_id,) = outgoing.msg_ids
-        await self._send_heartbeat_to_proxy(message.topic)
+        now = self._client.clock.monotonic
+        deadline = now() + (self._config.send_timeout if timeout is None else timeout)
+        await self._sender.find(message.topic, deadline)
+        if self._client.endpoint.is_proxy:
+            await self._send_heartbeat_to_proxy(deadline - now())
         with self._check_back.executing(msg_id) as asked:
-            stored = await self._sender.place_one(outgoing, message=message, timeout=timeout)
+            left = max(0.0, deadline - now())
+            stored = await self._sender.place_one(outgoing, message=message, timeout=left)
             decision = await self._execute(message, arg, stored, execute)
             end_error = await self._end(message, stored, decision, asked)
         result = _result(stored, decision, end_error)
         self._traced([message], [result])
         return result
 
-    async def _send_heartbeat_to_proxy(self, topic: str) -> None:
+    async def _send_heartbeat_to_proxy(self, timeout: float) -> None:
         """Make a proxy know the group before its half message: else it may never let brokers ask for it.
 
         It takes note of the group when the half message comes, and drops that note at its next look if no
-        member is online (ClusterTransactionService.scanProducerHeartBeat 5.5.0).
+        member is online (ClusterTransactionService.scanProducerHeartBeat 5.5.0). A silent one takes at most
+        half of ``timeout``.
         """
-        await self._sender.publish_info(topic)
-        if self._client.endpoint.is_proxy:
-            await self._announcer.announce(_ANNOUNCE_PATIENCE)
+        await self._announcer.announce(min(_ANNOUNCE_PATIENCE, max(0.0, timeout / 2)))
 
     def _check_in_transaction(self, message: Message, timeout: float | None) -> None:
         self._check(message, timeout)

@@ -15,7 +15,7 @@ from rmqtools.protocol.headers.send import ReplyMessageRequestHeader
 from rmqtools.protocol.messages.compression import CompressionType, compress
 from rmqtools.protocol.messages.properties import format_properties, parse_properties
 from rmqtools.protocol.wire.command import encode_command, request
-from rmqtools.testing import FakeCluster
+from rmqtools.testing import FakeCluster, Reaction
 from tests.support.scripted_cluster import says, silent
 from tests.support.scripted_transactions import TransactionBroker, until
 
@@ -89,6 +89,14 @@ async def test_a_request_without_a_reply_is_sent_once():
             await producer.request(MESSAGE, timeout=0.2)
 
     assert len(broker.requests(SEND)) == 1
+
+
+async def test_a_request_whose_route_does_not_come_ends_in_its_time():
+    broker = TransactionBroker()
+    broker.fault(code=RequestCode.GET_ROUTEINFO_BY_TOPIC, times=None, answer=Reaction.SILENCE)
+    async with producing(broker) as (producer, _), asyncio.timeout(2):
+        with pytest.raises(SendError, match="no route of topic 'T' came before"):
+            await producer.request(MESSAGE, timeout=0.1)
 
 
 async def test_a_reply_goes_to_the_request_that_it_answers():

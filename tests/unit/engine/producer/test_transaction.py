@@ -12,9 +12,10 @@ from rmqtools import LocalTransactionState, Message, ProducerConfig, SendStatus
 from rmqtools.aio import TransactionProducer
 from rmqtools.engine.connection import client
 from rmqtools.engine.producer import check_back, transaction
-from rmqtools.errors import ConfigError, MessageRejectedError, UnknownOutcomeError
+from rmqtools.errors import ConfigError, MessageRejectedError, SendError, UnknownOutcomeError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.protocol.wire.command import RemotingCommand
+from rmqtools.testing import Reaction
 from tests.support.scripted_cluster import says as answers
 from tests.support.scripted_cluster import silent, stored
 from tests.support.scripted_transactions import TransactionBroker, until
@@ -127,6 +128,16 @@ async def test_a_decision_that_may_not_have_been_taken_is_told_and_not_sent_agai
     assert reason in result.end_transaction_error
     assert result.local_transaction_state is COMMIT
     assert len(sent) == 1
+
+
+async def test_a_half_message_whose_route_does_not_come_ends_in_its_time():
+    broker = TransactionBroker()
+    broker.fault(code=RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="T", times=None, answer=Reaction.SILENCE)
+    async with producing(Listener(), broker) as (producer, _, listener), asyncio.timeout(2):
+        with pytest.raises(SendError, match="no route of topic 'T' came before"):
+            await producer.send_message_in_transaction(MESSAGE, timeout=0.1)
+
+    assert listener.executed == []
 
 
 def stored_nowhere(request: RemotingCommand) -> RemotingCommand:
