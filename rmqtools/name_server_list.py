@@ -7,6 +7,7 @@ import re
 import socket
 import ssl
 import urllib.request
+from http.client import HTTPException
 from urllib.error import HTTPError, URLError
 
 from rmqtools.errors import ConfigError
@@ -45,7 +46,7 @@ def fetch_name_servers(domain: str) -> str:
     try:
         with opener.open(url, timeout=_SECONDS) as answer:
             text = str(answer.read(_MAX_BYTES), "ascii").strip()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         if isinstance(error, HTTPError):
             error.close()  # it is the answer, with its socket
         raise ConfigError(

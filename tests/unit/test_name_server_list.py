@@ -90,6 +90,23 @@ def test_a_server_that_does_not_answer_is_told(unused_port) -> None:
         fetch_name_servers(f"127.0.0.1:{unused_port}")
 
 
+def test_a_port_that_speaks_no_http_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = "{}:{}".format(*listening.getsockname())
+
+        def answer() -> None:
+            peer, _ = listening.accept()
+            with peer:
+                peer.recv(65536)
+                peer.sendall(b"220 mail.example ESMTP\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(ConfigError, match=rf"http://{address}/rocketmq/nsaddr.*220 mail.example"):
+            fetch_name_servers(address)
+        thread.join()
+
+
 @pytest.fixture
 def unused_port() -> int:
     with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
