@@ -2,7 +2,7 @@
 
 Every process has its directory on its command line (:func:`mark`), so no recorded pid is needed. A pid
 that now belongs to another process is never touched, and a process whose pid could not be recorded is
-found as well. A process of another user, or one that is no server, is never touched, in spite of the mark.
+found as well. A process of another user, or one of another program, is never touched, in spite of the mark.
 
 Run as a script (``python -I -S processes.py DIRECTORY``) this file is the watchdog: it waits until
 its standard input ends, and then kills the directory's processes. The input ends when the
@@ -18,7 +18,11 @@ from threading import Event
 from types import TracebackType
 from typing import Self
 
-_SERVERS = b"org.apache.rocketmq."  # the packages of the servers' main classes
+_STARTED = (  # how an argument behind the mark begins
+    b"org.apache.rocketmq.",  # main classes of the servers
+    b"org.apache.maven.plugins:",  # the two programs that fetch jars
+    b"org.apache.ivy.",
+)
 _OPTION = "-Drmqtools.directory="
 _ROUND = 0.05  # seconds between two checks
 _RELEASE = b"release"
@@ -34,15 +38,15 @@ def find_processes(directory: Path) -> list[int]:
     wanted = os.fsencode(mark(directory))
     found = _proc_arguments() if Path("/proc/self/cmdline").exists() else _ps_arguments()
     return sorted(
-        pid for pid, arguments in found.items() if _is_server(arguments, wanted) and pid != os.getpid()
+        pid for pid, arguments in found.items() if _is_ours(arguments, wanted) and pid != os.getpid()
     )
 
 
-def _is_server(arguments: list[bytes], wanted: bytes) -> bool:
-    """Return whether a command line has the form of ``Server.command``: the mark, then a main class."""
+def _is_ours(arguments: list[bytes], wanted: bytes) -> bool:
+    """Return whether a command line is that of a server or a fetch: the mark, then what is run."""
     if wanted not in arguments:
         return False
-    return any(one.startswith(_SERVERS) for one in arguments[arguments.index(wanted) + 1 :])
+    return any(one.startswith(_STARTED) for one in arguments[arguments.index(wanted) + 1 :])
 
 
 def _proc_arguments() -> dict[int, list[bytes]]:

@@ -1,5 +1,7 @@
 """The arguments of the two commands that fetch jars."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -8,7 +10,8 @@ import pytest
 
 from rmqtools.cluster import fetch
 from rmqtools.cluster.lock import LockedJar
-from tests.support.cluster_scene import JAVA_17, write_program
+from rmqtools.cluster.processes import find_processes
+from tests.support.cluster_scene import JAVA_17, wait_until, write_program
 
 PLAIN = LockedJar("org.example", "thing", None, "1.0", "")
 NATIVE = LockedJar("org.example", "thing", "linux-x86_64", "1.0", "")
@@ -75,6 +78,21 @@ def test_settings_named_by_the_environment_win(tmp_path: Path, monkeypatch: pyte
     command = list(way(tmp_path).command)
 
     assert command[command.index("-settings") + 1] == "/company/ivysettings.xml"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", ["Maven", "Ivy"])
+def test_the_watchdog_finds_what_fetches(tmp_path: Path, name: str) -> None:
+    if name == "Maven":
+        write_program(tmp_path / "programs", "mvn", "")
+    chosen = way(tmp_path)
+    assert chosen.name == name
+
+    with subprocess.Popen(
+        [sys.executable, "-c", "import signal; signal.pause()", *chosen.command[1:]]
+    ) as one:
+        wait_until(lambda: find_processes(tmp_path / "work") == [one.pid])
+        one.kill()
 
 
 def test_no_repository_address_is_written_in_the_code() -> None:
