@@ -142,15 +142,6 @@ class BlockingConnection:
         self.is_spent = bool(answers) or self._is_misaligned()
         return answer
 
-    def drain(self, timeout: float) -> None:
-        """Wait for the answers to all started requests, for each at most ``timeout`` seconds, and drop them.
-
-        Raises:
-            RemotingTimeoutError, ConnectionLostError, ProtocolError: as :meth:`finish`.
-        """
-        for number in list(self._answers):
-            self.finish(number, timeout)
-
     def shut(self) -> None:
         """End the connection from another thread: a thread that waits for an answer gets an error."""
         try:

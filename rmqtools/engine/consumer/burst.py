@@ -14,7 +14,6 @@ The loop sets ``_is_over`` before it reads ``worker.call``; the thread clears ``
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
 from typing import Any, Generic
 
@@ -137,6 +136,8 @@ class Burst(Generic[H]):
 
     async def _end_turn(self, begun: set[Source[H]], failed: Failed[H] | None) -> None:
         """Note what the thread has done, and take back those of ``begun`` that it does not go on with."""
+        for one in begun:  # first: what is consumed of a queue that was reset does not count
+            one.note_moved()
         source, self._in_hand = self._in_hand, None
         if source is not None:
             if source in self._sources:
@@ -209,7 +210,7 @@ class Burst(Generic[H]):
     def _turn(self) -> Failed[H] | None:
         """Fetch queues and make their calls for a while; return a call that did not simply succeed."""
         failed = self._serve()
-        if self._is_over and self._take_back is None:
+        if self._take_back is None:
             self._drain()
         return failed
 
@@ -339,10 +340,14 @@ class Burst(Generic[H]):
         return connection
 
     def _drain(self) -> None:
-        """Wait until no pull is on its way any more: it could store an old offset."""
-        for connection in self._connections.values():
-            with suppress(RocketMQError):
-                connection.drain(_PATIENCE)
+        """Read the answers that queues wait for which the loop takes back.
+
+        A pull on its way could store an old offset, and its answer may be the only report of a new one.
+        """
+        for source in self._served:
+            if source.numbers and (self._is_over or source is self._in_hand):
+                source.is_over = True
+                self._next_answer(source)
 
     def _give_back_all(self) -> None:
         for connection in self._connections.values():

@@ -124,6 +124,10 @@ class Source(Generic[H]):
         """Note on the loop how far the queue is consumed. Safe while the thread works."""
         raise NotImplementedError
 
+    def note_moved(self) -> None:
+        """Note on the loop where the last answer lets the queue continue; also after ``returned``."""
+        raise NotImplementedError
+
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class PullSource(Source[ProcessQueue]):
@@ -135,9 +139,11 @@ class PullSource(Source[ProcessQueue]):
         decode: decodes an answer to a pull from an offset.
         may_store: pulls may carry the consumed offset; asked on the loop.
         note_offset: notes on the loop that all messages before an offset are consumed.
+        move: lets the queue continue where an administrator has set it; gets a pull's offset and its answer.
         next_offset: all messages before it are consumed.
         broker_end: the offset after the queue's last message, as of the last answer.
         after: the offset after the answer in hand, whose first message is not before ``next_offset``.
+        asked: the offset of the last pull.
         stores: its pulls carry the consumed offset.
         moved: an answer that says where the queue is to continue; brokers give it once.
     """
@@ -147,9 +153,11 @@ class PullSource(Source[ProcessQueue]):
     decode: Callable[[PullResult, int], Pulled]
     may_store: Callable[[], bool]
     note_offset: Callable[[int], None]
+    move: Callable[[int, PullResult], object]
     next_offset: int
     broker_end: int
     after: int = 0
+    asked: int = 0
     stores: bool = False
     moved: PullResult | None = None
 
@@ -162,8 +170,8 @@ class PullSource(Source[ProcessQueue]):
         """Return the next pull, also while the calls of the answer before are to be made."""
         if self.is_ready and not self.has_more:
             return []
-        offset = self.after if self.is_ready else self.next_offset
-        return [self.request(offset, self.next_offset if self.stores else 0)]
+        self.asked = self.after if self.is_ready else self.next_offset
+        return [self.request(self.asked, self.next_offset if self.stores else 0)]
 
     def read(self, answers: Iterator[RemotingCommand]) -> bool:
         """See :class:`Source`."""
@@ -198,6 +206,12 @@ class PullSource(Source[ProcessQueue]):
             offset = part.calls[-1][-1].queue_offset + 1
         self.note_offset(offset)
         self.stores = self.may_store()
+
+    def note_moved(self) -> None:
+        """See :class:`Source`."""
+        moved, self.moved = self.moved, None
+        if moved is not None:
+            self.move(self.asked, moved)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -275,3 +289,6 @@ class PopSource(Source[PopProcessQueue]):
         unsettled = len(self.messages) if self.is_ready or self.ended else 0
         self.held.found(unsettled - self.noted)
         self.noted = unsettled
+
+    def note_moved(self) -> None:
+        """Do nothing: brokers keep the offsets of popped queues."""

@@ -163,7 +163,7 @@ class OrderlyConsumption:
                 self._burst.add(source)
                 await source.returned
         finally:
-            given.is_unfit, given.moved = source.is_unfit, source.moved
+            given.is_unfit = source.is_unfit
             if not given.returned.done():
                 given.returned.set_result(None)
 

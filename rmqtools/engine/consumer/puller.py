@@ -6,6 +6,7 @@ again after 10 s); pulls go to a slave if the master does not answer, and back i
 """
 
 import asyncio
+from functools import partial
 from typing import NamedTuple
 
 from rmqtools.engine.connection.refusals import FETCH
@@ -71,6 +72,7 @@ class Puller:
         self._loop = FetchLoop(member, policy.rate, self._pull_in_turn, self._log_failure)
         self._task_of: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._forms: dict[ProcessQueue, _Form] = {}
+        self._is_closed = False
         self._decoder = AnswerDecoder(
             member.note_passed_over,
             max_messages=member.config.pull_batch_size,
@@ -83,7 +85,9 @@ class Puller:
         return len(self._loop.tasks)
 
     def start(self, held: ProcessQueue) -> None:
-        """Begin to fetch a queue."""
+        """Begin to fetch a queue, unless this is closed: a queue may still be moved after that."""
+        if self._is_closed:
+            return
         task = self._loop.start(held, f"pull {held.queue}")
         self._task_of[held] = task
         task.add_done_callback(lambda _: self._ended(held))
@@ -95,6 +99,7 @@ class Puller:
 
     async def close(self) -> None:
         """Stop fetching."""
+        self._is_closed = True
         await self._loop.tasks.stop()
 
     def _ask(self, held: ProcessQueue, offset: int) -> _Asked:
@@ -208,6 +213,7 @@ class Puller:
                 held.broker_end = result.max_offset
                 self._note_progress(held, asked, result)
                 if not self._is_wanted(held, asked):
+                    self._move_if_reset(held, asked.offset, result)
                     continue
                 has_more = result.status is PullStatus.FOUND and result.next_begin_offset < result.max_offset
                 if goes_well and has_more and self._may_burst(held, asked, result):
@@ -245,9 +251,7 @@ class Puller:
         source, begin = self._source(held, asked), held.next_offset
         self._policy.add(source)
         await source.returned
-        if source.moved is not None and not held.is_dropped:
-            await self._handle(held, source.moved, 0.0)
-        elif source.is_unfit and held.next_offset == begin:
+        if source.is_unfit and held.next_offset == begin:
             held.burst_from = self._client.clock.monotonic() + FETCH_AGAIN_AFTER
 
     def _source(self, held: ProcessQueue, asked: _Asked) -> PullSource:
@@ -273,6 +277,7 @@ class Puller:
             decode=lambda result, begin: pulled(queue, result, begin=begin, subscription=form.subscription),
             note_fetched=note_pulls,
             note_offset=note_offset,
+            move=partial(self._move_if_reset, held),
             may_go_on=lambda: self._has_form(held) and self._policy.may_pull(held),
             may_store=lambda: self._policy.offset_for_pull(queue) is not None,
             returned=asyncio.get_running_loop().create_future(),
@@ -337,16 +342,8 @@ class Puller:
                 return found.rest
         elif result.status is PullStatus.OFFSET_ILLEGAL:
             self._forms.pop(held, None)  # a topic that was created again may have another queue type
-            log.warning(
-                "pull_offset_moved",
-                queue=str(held.queue),
-                asked=held.next_offset,
-                next=result.next_begin_offset,
-                stored=(result.min_offset, result.max_offset),
-            )
-            if result.min_offset <= held.next_offset <= result.max_offset:  # an administrator has reset it
-                self._member.held.move(held, result.next_begin_offset, note=True)
-            else:
+            if not self._move_if_reset(held, held.next_offset, result):
+                _log_moved(held, held.next_offset, result)
                 await self._restart(held, _moved_to(held, result))
             return None
         else:
@@ -356,6 +353,19 @@ class Puller:
         if held.count == 0:  # no message is being consumed: skipped offsets count as consumed
             self._policy.passed_over(held)
         return None
+
+    def _move_if_reset(self, held: ProcessQueue, asked: int, result: PullResult) -> bool:
+        """Continue where an administrator has set the offset, at once; return whether an answer says that.
+
+        Brokers report it once; that an offset is not stored, to every pull.
+        """
+        if result.status is not PullStatus.OFFSET_ILLEGAL or held.is_dropped:
+            return False
+        if not result.min_offset <= asked <= result.max_offset:
+            return False
+        _log_moved(held, asked, result)
+        self._member.held.move(held, result.next_begin_offset, note=True)
+        return True
 
     async def _restart(self, held: ProcessQueue, offset: int) -> None:
         """Continue at another offset once all fetched messages are consumed: they cannot be fetched again."""
@@ -384,6 +394,16 @@ class Puller:
 def _is_by_tags(subscription: SubscriptionData) -> bool:
     """Return whether pulls carry the expression. SQL92 conditions are not sent: heartbeats carry them."""
     return subscription.expression_type == TAG
+
+
+def _log_moved(held: ProcessQueue, asked: int, result: PullResult) -> None:
+    log.warning(
+        "pull_offset_moved",
+        queue=str(held.queue),
+        asked=asked,
+        next=result.next_begin_offset,
+        stored=(result.min_offset, result.max_offset),
+    )
 
 
 def _moved_to(held: ProcessQueue, result: PullResult) -> int:

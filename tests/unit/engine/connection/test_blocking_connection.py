@@ -318,11 +318,3 @@ def test_a_started_request_without_answer_is_a_timeout_and_leaves_the_connection
         with pytest.raises(RemotingTimeoutError, match=r"10911 did not answer within 0\.150 s"):
             connection.finish(number, 0.15)
         assert connection.is_spent
-
-
-def test_answers_that_nobody_waits_for_are_drained_and_the_connection_stays():
-    with connected(answering(mine, lambda request: answer_to(request, b"second"))) as connection:
-        connection.start(REQUEST)
-        connection.drain(5.0)
-        assert not connection.is_spent
-        assert connection.invoke(REQUEST, 5.0).body == b"second"

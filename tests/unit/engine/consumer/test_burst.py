@@ -143,13 +143,57 @@ def test_messages_with_other_tags_are_passed_over_in_a_burst(cluster, sources):
     assert committed(cluster) == [EACH, EACH]
 
 
-def test_an_offset_that_is_set_back_in_a_burst_counts(cluster, sources):
-    def set_back() -> None:
-        with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
-            admin.reset_offsets("G", "T", 0)
+def set_back(cluster: FakeCluster) -> None:
+    with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+        admin.reset_offsets("G", "T", 0)
 
-    listener = Listener({MIDDLE: set_back})
+
+def test_an_offset_that_is_set_back_in_a_burst_counts(cluster, sources):
+    listener = Listener({MIDDLE: lambda: set_back(cluster)})
     with member(cluster, listener, long_poll_timeout=0.2):
+        wait_until(lambda: listener.heard[0, 0] == listener.heard[1, 0] == 2)
+        assert listener.wait()
+
+    assert sources
+    assert set(listener.heard) == set(ALL)
+
+
+AFTER_THAT = 0, MIDDLE[1] + 32  # in the next answer; the pull that reports the reset is on the wire then
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_an_offset_that_is_set_back_before_a_call_of_a_burst_fails_counts(
+    cluster, sources, monkeypatch, orderly
+):
+    monkeypatch.setattr(burst, "_SLOW", PATIENCE)
+
+    def fail() -> None:
+        raise OSError("disk full")
+
+    listener = Listener({MIDDLE: lambda: set_back(cluster), AFTER_THAT: fail})
+    with member(cluster, listener, long_poll_timeout=0.2, orderly=orderly):
+        wait_until(lambda: listener.heard[0, 0] == listener.heard[1, 0] == 2)
+        assert listener.wait()
+
+    assert sources
+    assert set(listener.heard) == set(ALL)
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_an_offset_that_is_set_back_before_a_call_of_a_burst_turns_slow_counts(
+    cluster, sources, monkeypatch, orderly
+):
+    monkeypatch.setattr(burst, "_SLOW", PATIENCE)
+
+    def set_back_and_expect_short_calls() -> None:
+        set_back(cluster)
+        monkeypatch.setattr(burst, "_SLOW", 0.05)
+
+    def wait_for_the_other_queue() -> None:
+        wait_until(lambda: listener.heard[1, EACH - 1])
+
+    listener = Listener({MIDDLE: set_back_and_expect_short_calls, AFTER_THAT: wait_for_the_other_queue})
+    with member(cluster, listener, long_poll_timeout=0.2, orderly=orderly):
         wait_until(lambda: listener.heard[0, 0] == listener.heard[1, 0] == 2)
         assert listener.wait()
 

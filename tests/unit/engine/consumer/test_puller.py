@@ -95,6 +95,28 @@ async def test_after_a_reset_by_an_administrator_what_was_fetched_before_is_not_
         scene.member.held.pulled[QUEUE].drop()
 
 
+async def test_a_reset_counts_although_other_tags_were_wanted_while_its_pull_was_out():
+    """The broker reports it only once."""
+
+    def meanwhile(request):
+        scene.member.subscriptions.want("T", tags="new")
+        return answered(ResponseCode.PULL_OFFSET_MOVED, 2)
+
+    async with pushing(answer=script(meanwhile)) as scene:
+        scene.held.next_offset = 8
+        await pulls(scene, 2)
+        assert (asked_offsets(scene), scene.committed) == ([8, 2], 2)
+        scene.member.held.pulled[QUEUE].drop()
+
+
+async def test_a_queue_that_is_moved_after_the_puller_has_closed_is_fetched_no_more():
+    async with pushing() as scene:
+        await scene.puller.close()
+        scene.member.held.move(scene.held, 2, note=True)
+        assert (scene.puller.running, scene.committed) == (0, 2)
+        scene.member.held.pulled[QUEUE].drop()
+
+
 @pytest.mark.parametrize(
     ("code", "seconds"),
     [
