@@ -150,6 +150,8 @@ class OrderlyConsumption:
             suspend = self._pauses.pop(held, 0.0)
             if suspend:
                 await self._suspend(held, suspend)
+        if (source := self._sources.pop(held, None)) is not None:  # it came just before the queue was dropped
+            _return(source)
 
     async def _serve(self, given: PullSource) -> None:
         """Pull a queue and call its listener on the thread of a burst, until the burst ends.
@@ -164,8 +166,7 @@ class OrderlyConsumption:
                 await source.returned
         finally:
             given.is_unfit = source.is_unfit
-            if not given.returned.done():
-                given.returned.set_result(None)
+            _return(given)
 
     def _is_mine(self, held: ProcessQueue) -> bool:
         """Return whether this member alone may consume the queue."""
@@ -256,3 +257,9 @@ class OrderlyConsumption:
             if (left := deadline - self._clock.monotonic()) <= 0:
                 return
             await held.changed(left)
+
+
+def _return(source: PullSource) -> None:
+    """Let the puller's task go on, unless it was cancelled."""
+    if not source.returned.done():
+        source.returned.set_result(None)

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -284,3 +285,13 @@ async def test_messages_that_come_during_a_call_follow_each_once_and_in_order(fi
         heard.go_on.set()
         await until(lambda: scene.committed == coming[-1].stop)
     assert heard.offsets == list(range(coming[-1].stop))
+
+
+async def test_a_queue_that_is_dropped_before_its_burst_begins_goes_back_to_its_puller():
+    async with pushing(orderly=True) as scene:
+        await consume(scene)
+        source: Any = SimpleNamespace(held=scene.held, returned=asyncio.get_running_loop().create_future())
+        scene.consumption.add(source)
+        scene.held.drop()
+        await idle()
+        assert source.returned.done()
