@@ -140,7 +140,9 @@ class SimpleConsumer(BlockingSimpleConsumer):
             ReceiptError: the receipt of the message has ended or was replaced.
             ConfigError: ``seconds`` is out of range.
             UnsupportedError: ``suspend``, and the broker is older than 5.5.
-            BrokerError, RemotingError: the broker refused, or did not answer.
+            BrokerError, RemotingConnectError: the broker refused, or nothing was sent.
+            RemotingError: the broker did not answer. The receipt may have been replaced: it is refused from
+                now on, and the message comes again.
             ClientStateError: not started, or closed.
         """
         return self._bridge.run(

@@ -64,7 +64,7 @@ class Receipts:
         if popped.extra_info in self._replaced:
             raise ReceiptError(
                 f"receipt of message {message.msg_id} of {message.topic!r} was replaced: use the message "
-                "that change_invisible_duration returned"
+                "that change_invisible_duration returned; if it returned none, the message comes again"
             )
         late_ms = self._monotonic_ms() - self._end_ms(popped.info)
         if late_ms >= 0:

@@ -32,7 +32,14 @@ from rmqtools.engine.consumer.receive import Receiver
 from rmqtools.engine.consumer.settle_requests import PoppedMessage, SentRequest, SettleRequests
 from rmqtools.engine.group.membership import Membership
 from rmqtools.engine.group.subscriptions import Subscriptions
-from rmqtools.errors import AcknowledgeError, ReceiptError, RemotingConnectError, RocketMQError
+from rmqtools.errors import (
+    AcknowledgeError,
+    ConnectionLostError,
+    ReceiptError,
+    RemotingConnectError,
+    RemotingTimeoutError,
+    RocketMQError,
+)
 from rmqtools.log import get_logger
 from rmqtools.model.group import ConsumerData, ConsumeType
 from rmqtools.model.message import MessageExt
@@ -323,7 +330,9 @@ class SimpleConsumer(Connected):
             ReceiptError: the receipt of the message has ended or was replaced.
             ConfigError: ``seconds`` is out of range.
             UnsupportedError: ``suspend``, and the broker is older than 5.5.
-            BrokerError, RemotingError: the broker refused, or did not answer.
+            BrokerError, RemotingConnectError: the broker refused, or nothing was sent.
+            RemotingError: the broker did not answer. The receipt may have been replaced: it is refused from
+                now on, and the message comes again.
             ClientStateError: not started, or closed.
         """
         check_invisible("seconds", seconds)
@@ -335,7 +344,7 @@ class SimpleConsumer(Connected):
         command = self._requests.hide(popped, seconds, suspend=suspend)
         try:
             answer = await self._client.remoting.invoke_ok(addr, command)
-        except asyncio.CancelledError:  # the broker may have replaced the receipt
+        except (asyncio.CancelledError, RemotingTimeoutError, ConnectionLostError):  # it may be replaced
             self._receipts.replace(popped)
             raise
         if not answer.ext_fields.get("popTime"):

@@ -14,6 +14,7 @@ from rmqtools.errors import (
     ClientStateError,
     ConfigError,
     ReceiptError,
+    RemotingTimeoutError,
     TopicNotFoundError,
     UnsupportedError,
 )
@@ -140,6 +141,18 @@ async def test_suspend_is_refused_by_brokers_that_would_ignore_it():
 
             with pytest.raises(UnsupportedError, match=r"suspend=True.*since 5.5.0, and broker-a.* 5.3.3"):
                 await consumer.change_invisible_duration(message, 5.0, suspend=True)
+
+
+async def test_a_receipt_that_may_have_been_replaced_is_refused_after_a_change_without_answer():
+    async with FakeCluster() as cluster, member(cluster, "T", request_timeout=0.2) as consumer:
+        cluster.store("T", b"x")
+        (message,) = await consumer.receive()
+        cluster.fault(code=RequestCode.CHANGE_MESSAGE_INVISIBLETIME, answer=Reaction.SWALLOW)
+        with pytest.raises(RemotingTimeoutError):
+            await consumer.change_invisible_duration(message, 5.0)
+
+        with pytest.raises(AcknowledgeError, match="was replaced"):
+            await consumer.ack(message)
 
 
 async def test_a_message_without_a_receipt_is_refused_and_the_others_are_acknowledged():
