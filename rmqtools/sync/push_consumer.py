@@ -113,9 +113,10 @@ class PushConsumer(BlockingPushConsumer):
         super().subscribe(topic, listener, tags=tags, sql=sql)
 
     def unsubscribe(self, topic: str) -> None:
-        """Stop consuming a topic.
+        """Stop consuming a topic. Its queues are released soon, as those that go to another member.
 
-        Its listener still gets the messages that were fetched already, and the retries of those that failed.
+        Messages that were fetched and are not consumed by then are not acknowledged: the group gets them when
+        a member subscribes again. The listener still gets the retries of messages that failed.
         """
         self._bridge.call(lambda: self._consumer.unsubscribe(topic))
 
