@@ -163,10 +163,14 @@ class HandOut:
         at = self.handed_out(held)
         return at if at is None else min(at, self._last.get(held, at))
 
-    def replace(self, held: ProcessQueue, fresh: ProcessQueue) -> None:
-        """Continue a queue at another offset on the user's request; it counts as consumed up to there."""
+    def replace(self, held: ProcessQueue, fresh: ProcessQueue, is_requested: bool) -> None:
+        """Continue a queue at another offset. On request, it counts as consumed up to there."""
+        self.take_back()
+        last = self._last.get(held)
         self.forget(held)
         self._polled.add(fresh)
+        if last is not None and not is_requested:
+            self._last[fresh] = last
 
     def forget(self, held: ProcessQueue) -> None:
         """Forget a queue that is no longer held."""

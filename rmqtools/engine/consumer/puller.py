@@ -374,7 +374,7 @@ class Puller:
             held.note_waiting()
             await held.changed(LOOK_AGAIN)
         if not held.is_dropped and held.next_offset == asked:
-            self._member.held.move(held, offset, note=self._policy.commits_moves)
+            self._member.held.move(held, offset, note=self._policy.commits_moves, is_requested=False)
 
     def _turn_to_next(self, queue: MessageQueue, failed: _Asked) -> None:
         """Use another broker of the set for the next pull, if there is one; the first after the last one."""

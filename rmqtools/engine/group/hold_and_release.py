@@ -78,7 +78,7 @@ class HeldQueues:
         self._kept: set[ProcessQueue] = set()  # not given up: their listeners did not end in time
         self._on_hold: list[Callable[[ProcessQueue], None]] = []
         self._on_hold_popped: list[Callable[[PopProcessQueue], None]] = []
-        self._on_move: list[Callable[[ProcessQueue, ProcessQueue], None]] = []
+        self._on_move: list[Callable[[ProcessQueue, ProcessQueue, bool], None]] = []
         self._on_leave: list[Callable[[ProcessQueue], None]] = []
 
     # callbacks of the parts that work on queues
@@ -91,8 +91,8 @@ class HeldQueues:
         """Call ``callback(held)`` for each queue that is to be popped from now on."""
         self._on_hold_popped.append(callback)
 
-    def on_move(self, callback: Callable[[ProcessQueue, ProcessQueue], None]) -> None:
-        """Call ``callback(before, now)`` when a queue continues at another offset."""
+    def on_move(self, callback: Callable[[ProcessQueue, ProcessQueue, bool], None]) -> None:
+        """Call ``callback(before, now, is_requested)`` when a queue continues at another offset."""
         self._on_move.append(callback)
 
     def on_leave(self, callback: Callable[[ProcessQueue], None]) -> None:
@@ -175,17 +175,21 @@ class HeldQueues:
             callback(held)
         return held
 
-    def move(self, held: ProcessQueue, offset: int, *, note: bool) -> ProcessQueue:
+    def move(self, held: ProcessQueue, offset: int, *, note: bool, is_requested: bool = True) -> ProcessQueue:
         """Continue at another offset; messages fetched before are neither handed out nor committed.
 
-        ``note``: also set the group's offset to it, in memory and in the store.
+        Args:
+            held: the queue.
+            offset: where it continues.
+            note: also set the group's offset to it, in memory and in the store.
+            is_requested: by the user or an administrator; False: the broker does not have the next offset.
         """
         held.drop()
         held.leave_member()
         fresh = ProcessQueue(held.queue, self._clock, offset, self.cached)
         fresh.take_over(held)
         for callback in self._on_move:
-            callback(held, fresh)
+            callback(held, fresh, is_requested)
         if note:
             self._offsets.update(held.queue, offset)
             self._background.spawn("persist_moved", self._offsets.persist([held.queue]))

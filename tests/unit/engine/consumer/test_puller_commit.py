@@ -115,6 +115,31 @@ async def test_a_queue_that_lost_messages_with_a_master_is_not_committed_before_
         assert brokers.committed == {0: 4}
 
 
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [pytest.param(4, 0, id="lost-with-a-master"), pytest.param(10, 4, id="set-by-an-administrator")],
+)
+async def test_an_error_in_a_block_after_a_move_leaves_the_last_poll_uncommitted_unless_it_was_asked_for(
+    end, expected
+):
+    async def fail_after_move():
+        async with reading(brokers) as consumer:
+            assert len(await consumer.poll(5, 10)) == 10
+            await until(lambda: 4 in brokers.pulls())
+            raise ZeroDivisionError
+
+    moved = answered(ResponseCode.PULL_OFFSET_MOVED, 4, stored=(0, end))
+    brokers = BrokerSet(10)
+    brokers.cluster.fault(
+        code=RequestCode.PULL_MESSAGE,
+        times=None,
+        answer=lambda request: moved if request.ext_fields["queueOffset"] == "10" else Reaction.PASS,
+    )
+    with pytest.raises(ZeroDivisionError):
+        await fail_after_move()
+    assert brokers.committed.get(0, 0) == expected
+
+
 async def test_a_sought_offset_can_be_committed():
     async with reading(BrokerSet(30)) as consumer:
         await consumer.seek(Q0, 17)
