@@ -5,9 +5,10 @@ every few seconds and when a queue is given up. Source of the rules: RemoteBroke
 Ours: commits are acknowledged requests, repeated when they fail. A stored offset is not sent again, unless a
 request to its broker went unanswered (a killed broker loses offsets not yet flushed). Each broker gets
 one offset at a time: a broker that receives the first two of a group and topic together loses one
-(ConsumerOffsetManager.commitOffset). Pulls carry offsets too, and a busy broker may handle a pull after a
-later commit: then the stored offset goes back. So what is stored behind a pull with another offset is sent
-once more.
+(ConsumerOffsetManager.commitOffset), and of two of a queue it may store the older one last. So a request
+goes on when its caller is cancelled, as by closing, and the next one waits for its answer. Pulls carry
+offsets too, and a busy broker may handle a pull after a later commit: then the stored offset goes back. So
+what is stored behind a pull with another offset is sent once more.
 
 While a master is out of the route, its slave gets the offsets. The master knows nothing of them when it is
 back, and its slave takes the master's older ones within a minute (SlaveSynchronize). So what is known to be
@@ -16,11 +17,12 @@ stored belongs to one address: all offsets go to the next one again.
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
+from rmqtools.engine.connection.background import Background
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.errors import BrokerError, RemotingError, RocketMQError
 from rmqtools.log import get_logger
@@ -134,6 +136,7 @@ class RemoteBrokerOffsetStore(NotedOffsets):
         self._group = group
         self._stored: dict[str, _Stored] = {}  # by broker name
         self._storing: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # keeps requests in order
+        self._tasks = Background()
         self._unanswered: Counter[str] = Counter()  # broker name -> offsets it did not answer for
         self._carried: dict[MessageQueue, int] = {}  # by the first pull since the queue's last commit
 
@@ -168,18 +171,18 @@ class RemoteBrokerOffsetStore(NotedOffsets):
     async def persist(self, queues: Iterable[MessageQueue], *, again: bool = False) -> None:
         """See :class:`OffsetStore`."""
         grouped = self._by_broker(queues)
-        await asyncio.gather(*(self._persist_on(name, each, again=again) for name, each in grouped.items()))
+        await self._finish(self._persist_on(name, each, again=again) for name, each in grouped.items())
 
     async def commit(self, offsets: Mapping[MessageQueue, int]) -> None:
         """See :class:`OffsetStore`."""
         self._offsets.update(offsets)
-        stored = (
-            self._commit_on(name, {queue: offsets[queue] for queue in queues})
+        errors: list[RocketMQError] = []
+        await self._finish(
+            self._commit_on(name, {queue: offsets[queue] for queue in queues}, errors)
             for name, queues in self._by_broker(offsets).items()
         )
-        for answer in await asyncio.gather(*stored, return_exceptions=True):
-            if isinstance(answer, BaseException):
-                raise answer
+        if errors:
+            raise errors[0]
 
     def forget_stored(self, broker_name: str) -> None:
         """See :class:`OffsetStore`."""
@@ -191,6 +194,11 @@ class RemoteBrokerOffsetStore(NotedOffsets):
         self._carried.pop(queue, None)
         if (stored := self._stored.get(self._broker_name(queue))) is not None:
             stored.offsets.pop(queue, None)
+
+    async def _finish(self, works: Iterable[Coroutine[Any, Any, None]]) -> None:
+        """Wait for all of these; they go on if this is cancelled."""
+        if tasks := [self._tasks.spawn("store_offsets", work) for work in works]:
+            await asyncio.wait(tasks)
 
     async def _persist_on(self, broker_name: str, queues: Iterable[MessageQueue], *, again: bool) -> None:
         """Store offsets one after the other; stop once the broker leaves any request unanswered."""
@@ -211,10 +219,16 @@ class RemoteBrokerOffsetStore(NotedOffsets):
         except RocketMQError as error:
             log.warning("consumer_offset_not_stored", queue=str(queue), offset=offset, reason=str(error))
 
-    async def _commit_on(self, broker_name: str, offsets: Mapping[MessageQueue, int]) -> None:
-        async with self._storing[broker_name]:
-            for queue, offset in offsets.items():
-                await self._store(queue, offset)
+    async def _commit_on(
+        self, broker_name: str, offsets: Mapping[MessageQueue, int], errors: list[RocketMQError]
+    ) -> None:
+        """Store offsets one after the other, until one cannot be stored; ``errors`` gets the reason."""
+        try:
+            async with self._storing[broker_name]:
+                for queue, offset in offsets.items():
+                    await self._store(queue, offset)
+        except RocketMQError as error:
+            errors.append(error)
 
     async def _store(self, queue: MessageQueue, offset: int) -> None:
         header = UpdateConsumerOffsetRequestHeader(

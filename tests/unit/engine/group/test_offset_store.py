@@ -6,7 +6,7 @@ import pytest
 from rmqtools.errors import BrokerError, RemotingError
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.queue import MessageQueue
-from rmqtools.protocol.wire.command import response
+from rmqtools.protocol.wire.command import encode_command, response
 from tests.support.scripted_peer import ScriptedPeer
 from tests.unit.engine.consumer.push_scene import QUEUE, Scene, agrees, idle, pushing, refuses, until
 
@@ -44,6 +44,31 @@ async def test_an_offset_that_a_pull_may_set_back_is_stored_once_more():
         for _ in range(3):
             await store.persist([QUEUE])
         assert told(scene) == ["5", "6", "6"]
+
+
+async def test_the_next_offset_waits_for_the_answer_to_a_request_that_was_cut_off():
+    waiting = []
+
+    def answer(request):
+        waiting.append(request)
+        return None if len(waiting) == 1 else agrees(request)
+
+    async with pushing(answer=answer) as scene:
+        store = scene.member.offsets
+        store.update(QUEUE, 5)
+        cut_off = asyncio.create_task(store.persist([QUEUE]))
+        await until(lambda: waiting)
+        cut_off.cancel()
+        await idle()
+        store.update(QUEUE, 6)
+        persisting = asyncio.create_task(store.persist([QUEUE]))
+        await idle()
+        assert told(scene) == ["5"]
+
+        await scene.broker.say(encode_command(response(ResponseCode.SUCCESS, waiting[0].opaque)))
+        await persisting
+
+        assert told(scene) == ["5", "6"]
 
 
 async def test_pulls_that_carry_what_is_stored_make_no_commit():
