@@ -206,11 +206,11 @@ def test_a_listener_that_closes_its_consumer_in_a_burst_loses_only_its_own_call(
     cluster, sources, orderly, monkeypatch, caplog
 ):
     monkeypatch.setattr(burst, "_SLOW", PATIENCE)  # on a busy machine, closing takes long
-    closed, heard_before = threading.Event(), list[int]()
+    closed, others = threading.Event(), list[int]()
 
     def close() -> None:
-        heard_before.append(listener.heard.total())
         consumer.close()
+        others.append(listener.heard.total())
         closed.set()
 
     listener = Listener({MIDDLE: close})
@@ -220,8 +220,8 @@ def test_a_listener_that_closes_its_consumer_in_a_burst_loses_only_its_own_call(
     gc.collect()
 
     assert sources
-    assert sum(offset or 0 for offset in committed(cluster)) == heard_before[0]
-    assert listener.heard.total() <= heard_before[0] + 1
+    assert sum(offset or 0 for offset in committed(cluster)) == others[0]
+    assert listener.heard.total() <= others[0] + 1
     assert "was destroyed" not in caplog.text
 
 
