@@ -148,14 +148,19 @@ def set_back(cluster: FakeCluster) -> None:
         admin.reset_offsets("G", "T", 0)
 
 
-def test_an_offset_that_is_set_back_in_a_burst_counts(cluster, sources):
-    listener = Listener({MIDDLE: lambda: set_back(cluster)})
-    with member(cluster, listener, long_poll_timeout=0.2):
+def consume_again(
+    cluster: FakeCluster, sources: list[Source[Any]], listener: Listener, **settings: Any
+) -> None:
+    """Consume until the first message of both queues has come twice, and each other one at least once."""
+    with member(cluster, listener, long_poll_timeout=0.2, **settings):
         wait_until(lambda: listener.heard[0, 0] == listener.heard[1, 0] == 2)
         assert listener.wait()
-
     assert sources
     assert set(listener.heard) == set(ALL)
+
+
+def test_an_offset_that_is_set_back_in_a_burst_counts(cluster, sources):
+    consume_again(cluster, sources, Listener({MIDDLE: lambda: set_back(cluster)}))
 
 
 AFTER_THAT = 0, MIDDLE[1] + 32  # in the next answer; the pull that reports the reset is on the wire then
@@ -171,12 +176,8 @@ def test_an_offset_that_is_set_back_before_a_call_of_a_burst_fails_counts(
         raise OSError("disk full")
 
     listener = Listener({MIDDLE: lambda: set_back(cluster), AFTER_THAT: fail})
-    with member(cluster, listener, long_poll_timeout=0.2, orderly=orderly):
-        wait_until(lambda: listener.heard[0, 0] == listener.heard[1, 0] == 2)
-        assert listener.wait()
 
-    assert sources
-    assert set(listener.heard) == set(ALL)
+    consume_again(cluster, sources, listener, orderly=orderly)
 
 
 @pytest.mark.parametrize("orderly", [False, True])
@@ -184,6 +185,7 @@ def test_an_offset_that_is_set_back_before_a_call_of_a_burst_turns_slow_counts(
     cluster, sources, monkeypatch, orderly
 ):
     monkeypatch.setattr(burst, "_SLOW", PATIENCE)
+    monkeypatch.setattr(burst, "_TURN", 0.0005)  # a turn has the time for slow calls that is set at its begin
 
     def set_back_and_expect_short_calls() -> None:
         set_back(cluster)
@@ -193,12 +195,8 @@ def test_an_offset_that_is_set_back_before_a_call_of_a_burst_turns_slow_counts(
         wait_until(lambda: listener.heard[1, EACH - 1])
 
     listener = Listener({MIDDLE: set_back_and_expect_short_calls, AFTER_THAT: wait_for_the_other_queue})
-    with member(cluster, listener, long_poll_timeout=0.2, orderly=orderly):
-        wait_until(lambda: listener.heard[0, 0] == listener.heard[1, 0] == 2)
-        assert listener.wait()
 
-    assert sources
-    assert set(listener.heard) == set(ALL)
+    consume_again(cluster, sources, listener, orderly=orderly)
 
 
 @pytest.mark.parametrize("orderly", [False, True])
