@@ -11,7 +11,7 @@ from rmqtools.cli.printing import say
 from rmqtools.cluster import fetch_status, start_server, stop_server
 from rmqtools.cluster.local import STOP_GRACE
 
-_NONE = "127.0.0.1:9876"  # if there is no cluster: start_server says so
+_ANY_ADDRESS = "127.0.0.1:9876"  # where there is no cluster: start_server raises the error
 
 Name = Annotated[
     str,
@@ -34,7 +34,7 @@ def stop(
 def start(server: Name, directory: Directory) -> None:
     """Start a server of a cluster that was stopped or has died, and wait until it answers."""
     servers = fetch_status(directory)
-    address = servers[0].address if servers else _NONE
+    address = servers[0].address if servers else _ANY_ADDRESS
     config = client_config(address, None, ClientConfig)
     was_started = start_server(directory, server, config)
     say(f"{server} is started" if was_started else f"{server} runs already")

@@ -214,7 +214,7 @@ def _write(text: str) -> None:
         tomllib.loads(text.encode().decode())
     except ValueError as error:
         raise ConfigError(
-            f"{path} stays as it is: nobody could read it with this change ({error}): edit it there"
+            f"{path} stays as it is: with this change it could not be read ({error}): edit it there"
         ) from error
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_text(path, text, mode=PRIVATE)

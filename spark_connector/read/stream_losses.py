@@ -49,16 +49,11 @@ class LossBrokers(Protocol):
 
 @dataclass(slots=True)
 class LossWatch:
-    """Finds losses for one run of a query; remembers the queues that it has seen. Not thread-safe.
-
-    Attributes:
-        is_waiting: whether, at the last check, a queue was missing that may come back.
-    """
+    """Finds losses for one run of a query; remembers the queues that it has seen. Not thread-safe."""
 
     brokers: LossBrokers
     fail_on_data_loss: bool
     clock: Clock = SYSTEM_CLOCK
-    is_waiting: bool = field(default=False, init=False)
     _logged: set[str] = field(default_factory=set)
     _awaited: set[MessageQueue] = field(default_factory=set)  # gone at the last check, may come back
     _gone: GoneQueues = field(default_factory=GoneQueues)
@@ -66,6 +61,11 @@ class LossWatch:
     _recognised: set[MessageQueue] = field(default_factory=set)  # compared with marks, and present since
     _foreign: dict[MessageQueue, QueueMark] = field(default_factory=dict)  # another message at the mark
     _checked_at: float | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the stream waits: at the last check, a queue was missing that may come back."""
+        return self.fail_on_data_loss and bool(self._awaited)
 
     def note(self, stored: Stored) -> None:
         """Note what is stored now."""
@@ -103,7 +103,6 @@ class LossWatch:
         for queue in sorted(awaited - self._awaited):
             log.warning("queue_awaited", queue=place(queue), next_offset=start.next[queue])
         self._awaited = awaited
-        self.is_waiting = self.fail_on_data_loss and bool(awaited)
         known = {queue: at for queue, at in start.next.items() if queue in stored.earliest}
         moved = {loss.queue: loss.go_on_at for loss in losses if loss.queue and loss.go_on_at is not None}
         return {**stored.earliest, **known, **moved}, anew

@@ -64,7 +64,7 @@ def test_a_value_has_characters_of_every_plane(tmp_path):
 def test_a_value_that_would_make_the_file_unreadable_leaves_it_as_it_is(path, value):
     run("create", "p", "-n", "h:1")
 
-    with pytest.raises(ConfigError, match="stays as it is: nobody could read it with this change"):
+    with pytest.raises(ConfigError, match="stays as it is: with this change it could not be read"):
         run("create", "q", "-n", "h:1", "--set", f"instance_name={value}")
 
     assert path.read_text() == '[profiles.p]\nname_server = "h:1"\n'
