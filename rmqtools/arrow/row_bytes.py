@@ -18,6 +18,7 @@ from rmqtools.arrow.encode_rows import fixed_bytes, join_bytes, map_text
 
 _NULL: Final = 0xFFFF_FFFF  # no value has this length
 _PLACE: Final = ("queueId", "brokerName")
+_KEY: Final = "shardingKey"  # which copies have in those of their batches that have a key
 DIGEST_BITS: Final = 128
 
 
@@ -26,27 +27,34 @@ def row_bytes(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
 
     Takes columns of text, bytes, numbers, times, booleans, and maps from text to text.
     """
-    parts: list[pa.Array] = []
-    for name in names:
-        value = _value_bytes(batch.column(name))
-        length = np.asarray(pc.fill_null(pc.binary_length(value), -1)).astype(np.int64)
-        parts += [fixed_bytes((length & _NULL).astype(">u4")), value]
-    return join_bytes(*parts)
+    return _joined(batch, names)
 
 
 def digest_of(batch: pa.RecordBatch) -> int:
     """Return a number that depends on the rows, and not on their order: the sum of their hashes.
 
     It has ``DIGEST_BITS`` bits; the digest of several batches is their sum, without higher bits. Columns that
-    choose the queue are left out.
+    choose the queue are left out, and a sharding key that is null: it counts as no column of it.
     """
-    encoded = row_bytes(batch, sorted(set(batch.schema.names) - set(_PLACE)))
+    encoded = _joined(batch, sorted(set(batch.schema.names) - set(_PLACE)), left_out_if_null=_KEY)
     _, offsets, data = encoded.buffers()
     ends, view = np.frombuffer(offsets, np.int32)[: len(encoded) + 1].tolist(), memoryview(data or b"")
     hashes = b"".join([sha256(view[begin:end]).digest() for begin, end in pairwise(ends)])
     parts = np.frombuffer(hashes, "<u4").reshape(len(encoded), -1)[:, : DIGEST_BITS // 32]
     sums: list[int] = parts.sum(0, np.uint64).tolist()
     return sum(part << 32 * place for place, part in enumerate(sums)) % (1 << DIGEST_BITS)
+
+
+def _joined(batch: pa.RecordBatch, names: Sequence[str], *, left_out_if_null: str = "") -> pa.Array:
+    parts: list[pa.Array] = []
+    for name in names:
+        value = _value_bytes(batch.column(name))
+        length = np.asarray(pc.fill_null(pc.binary_length(value), -1)).astype(np.int64)
+        written = fixed_bytes((length & _NULL).astype(">u4"))
+        if name == left_out_if_null:
+            written = pc.if_else(value.is_valid(), written, pa.scalar(None, pa.binary()))
+        parts += [written, value]
+    return join_bytes(*parts)
 
 
 def _value_bytes(column: pa.Array) -> pa.Array:

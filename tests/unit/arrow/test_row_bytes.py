@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from rmqtools.arrow import row_bytes
+from rmqtools.arrow.row_bytes import digest_of
 
 PROPERTIES = pa.map_(pa.string(), pa.string())
 
@@ -38,3 +39,17 @@ def test_a_value_of_each_type_has_its_bytes_after_their_number(value, written):
     (row,) = row_bytes(pa.record_batch({"v": value}), ["v"]).to_pylist()
 
     assert row == len(written).to_bytes(4, "big") + written
+
+
+@pytest.mark.parametrize("name", ["tags", "shardingKey"])
+def test_a_digest_is_of_the_rows_and_tells_null_from_empty(name):
+    rows = batch(body=["a", "b", "c"], **{name: ["k", None, ""]})
+
+    parts = [digest_of(rows.slice(row, 1)) for row in range(3)]
+
+    assert digest_of(rows) == sum(parts) % (1 << 128)
+    assert parts[1] != digest_of(batch(body=["b"], **{name: [""]}))
+
+
+def test_a_sharding_key_that_is_null_counts_as_no_column_of_it():
+    assert digest_of(batch(body=["a"], shardingKey=pa.nulls(1, pa.string()))) == digest_of(batch(body=["a"]))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import StructType
+from pyspark.sql.types import MapType, StringType, StructType
 
 import spark_connector
 from rmqtools.errors import ConfigError, ExactAppendError, TopicNotFoundError
@@ -104,6 +104,21 @@ def test_a_micro_batch_is_the_same_however_its_rows_are_divided_and_ordered(clus
     assert done is not None
     assert (done.rows, done.copied) == (4, 0)
     assert stored(cluster) == ["a", "b", "c", "d"]
+
+
+def test_a_copy_is_the_same_however_rows_with_a_sharding_key_and_without_one_are_divided(cluster):
+    schema = StructType().add("body", "binary").add("properties", MapType(StringType(), StringType()))
+    options = for_schema(prepared(cluster), schema.add("queueOffset", "long"))
+    properties = pa.array([{"__SHARDINGKEY": "k"}, {}], pa.map_(pa.string(), pa.string()))
+    rows = pa.record_batch({"body": [b"a", b"b"], "properties": properties, "queueOffset": [0, 1]})
+
+    done = [
+        commit_staged(options, [write_rows(options, parts, TaskPlace("q", 0, 0, 0))])
+        for parts in ([rows], [rows.slice(0, 1), rows.slice(1)])
+    ]
+
+    assert [commit.copied for commit in done if commit is not None] == [2, 0]
+    assert stored(cluster) == ["a", "b"]
 
 
 def test_the_first_rows_of_a_micro_batch_are_kept_if_the_option_says_so(cluster, caplog):
