@@ -12,6 +12,7 @@ from rmqtools.model.message import Message
 from rmqtools.policy.validate import check_message
 
 _NO_BODY: Final = b"-"  # brokers store no message without a body
+_SENT: Final = ("topic", "tags", "keys", "properties")  # other columns may hold what Python cannot
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class BadRow:
         body = (self.row.column("body")[0].as_py() or _NO_BODY)[:max_body_bytes]
         own = {**self.extra, **properties}
         try:
-            (values,) = self.row.drop_columns(["body"]).to_pylist()
+            (values,) = self.row.select([name for name in _SENT if name in self.row.schema.names]).to_pylist()
             named = {topic_property: values["topic"]} if values.get("topic") else {}
             texts = {**dict(values.get("properties") or ()), **named, **own}
             message = Message(topic, body, values.get("tags"), values.get("keys") or (), texts)

@@ -200,6 +200,17 @@ def test_texts_that_are_no_utf_8_and_too_large_bodies_are_diverted(cluster):
     assert bodies(cluster, "orders") == []
 
 
+def test_a_bad_row_is_diverted_with_its_parts_whatever_its_time_of_delivery_and_broker(cluster):
+    beyond_the_year_9999 = pa.array([2**58], pa.timestamp("us", tz="UTC"))
+    broker = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
+    places = {"brokerName": broker, "queueId": pa.array([0], pa.int32())}
+    batch = rows(b"", keys=pa.array(["k"]), deliverTimestamp=beyond_the_year_9999, **places)
+
+    report = write(cluster, batch, onBadRow="topic:bad")
+
+    assert (report.bad_rows, [message.keys for message in cluster.messages("bad")]) == (1, ["k"])
+
+
 def test_diverted_rows_keep_their_stamps(cluster):
     write(cluster, rows(None, b"b"), onBadRow="topic:bad", stamp="true", stampId="run-7")
 
