@@ -4,7 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-_TOPIC: Final = re.compile(r"topic:\s*([%|a-zA-Z0-9_-]{1,127})", re.IGNORECASE)
+from spark_connector.options.option import TOPIC_NAME
+
+_TOPIC: Final = re.compile(rf"topic:\s*({TOPIC_NAME})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from rmqtools import ProducerConfig
 from rmqtools.errors import ConfigError
 from spark_connector.options.bad_row_policy import BadRowPolicy
 from spark_connector.options.client_settings import client_config, refuse_options
-from spark_connector.options.option import GivenOptions, Where
+from spark_connector.options.option import GivenOptions, Where, can_be_sent_to
 from spark_connector.options.option_table import option_values
 from spark_connector.options.queue_selectors import MakeSelector, selector_maker
 
@@ -77,6 +77,7 @@ def write_options(given: GivenOptions) -> WriteOptions:
     """
     refuse_options(given, Where.READ, Where.BATCH, Where.STREAM, doing="writing")
     values = option_values(given)
+    _check_topic(values["topic"])
     staging = _staging(given, values)
     for name in ("idColumn", "stampId"):
         is_used = values["stamp"] or (name == "stampId" and staging is not None)
@@ -95,6 +96,15 @@ def write_options(given: GivenOptions) -> WriteOptions:
         keep_queue=values["keepQueue"],
         staging=staging,
     )
+
+
+def _check_topic(topic: str | None) -> None:
+    """Refuse a name with which every row would be bad."""
+    if topic is not None and not can_be_sent_to(topic):
+        raise ConfigError(
+            f"option 'topic' = {topic!r}: nothing can be sent to it; want a topic of your own, with a name "
+            "of 1 to 127 characters of %|a-zA-Z0-9_-"
+        )
 
 
 def _staging(given: GivenOptions, values: Mapping[str, Any]) -> Staging | None:
