@@ -1,18 +1,17 @@
 """Refuses missing topics if brokers may not create them: options ``createTopic`` and ``keepQueue``."""
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from rmqtools import Admin
 from rmqtools.errors import RocketMQError, TopicNotFoundError
+from spark_connector.options.option import can_be_sent_to
 from spark_connector.options.selection import EVERY_TOPIC, similar_topics
 from spark_connector.options.write_settings import WriteOptions
 from spark_connector.worker.clients import borrowed_client
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _NO_CREATION: Final = "option 'createTopic' is false: correct the name, or make the topic first"
 
@@ -36,22 +35,26 @@ def check_topic(options: WriteOptions) -> None:
         )
 
 
-def check_topics(options: WriteOptions, batches: Iterable["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+def check_topics(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Pass on batches whose topics exist; the first batch is checked before any is sent.
+
+    A name that no topic can have makes a bad row, which sending refuses.
 
     Raises:
         TopicNotFoundError: a topic has no route; the rows of its batch have not been sent.
     """
     known: set[str] = set()
     for batch in batches:
-        wanted = (
-            {options.topic}
-            if options.topic is not None
-            else set(pc.unique(batch.column("topic")).to_pylist())
-        )
-        _refuse_missing(options, sorted(topic for topic in wanted - known if topic is not None), _NO_CREATION)
+        wanted = _topics_of(batch) if options.topic is None else {options.topic}
+        _refuse_missing(options, sorted(wanted - known), _NO_CREATION)
         known |= wanted
         yield batch
+
+
+def _topics_of(batch: pa.RecordBatch) -> set[str]:
+    """Return the distinct topics of the rows, without names that no topic can have."""
+    names = pc.unique(batch.column("topic").cast(pa.binary())).drop_null().to_pylist()
+    return set(filter(can_be_sent_to, (name.decode(errors="replace") for name in names)))
 
 
 def _refuse_missing(options: WriteOptions, topics: Iterable[str], why: str) -> None:

@@ -90,6 +90,13 @@ def test_queues_that_are_there_pass_and_their_topic_is_asked_for_once():
     assert route.asked == ["T", "U"]
 
 
+def test_a_topic_that_cannot_be_is_left_to_the_check_of_rows():
+    route, batch = Route(), queued(("no topic", "broker-a", 0), ("T", "broker-a", 1))
+
+    assert list(check_queues([batch], route, None)) == [batch]
+    assert route.asked == ["T"]
+
+
 def test_a_queue_that_is_not_there_is_refused_before_its_batch_is_handed_on():
     handed_on = check_queues([queued(("T", "broker-a", 0), ("T", "broker-b", 5))], Route(), "U")
 

@@ -190,6 +190,16 @@ def test_every_row_of_a_topic_that_cannot_be_is_diverted_with_the_topics_name(cl
     assert bodies(cluster, "orders") == [b"2"]
 
 
+def test_a_topic_that_cannot_be_is_a_bad_row_also_where_missing_topics_are_refused(cluster):
+    topics = [b"no topic", b"\xff", b"", b"orders"]
+    names = pa.Array.from_buffers(pa.string(), 4, pa.array(topics, pa.binary()).buffers())
+    batch = rows(b"1", b"2", b"3", b"4", topic=names)
+
+    report = write(cluster, batch, topic=None, createTopic="false", onBadRow="skip")
+
+    assert (report.bad_rows, bodies(cluster, "orders")) == (3, [b"4"])
+
+
 def test_texts_that_are_no_utf_8_and_too_large_bodies_are_diverted(cluster):
     tags = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff", b"b"]).buffers())
     batch = rows(b"a", b"x" * 5_000_000, tags=tags)
