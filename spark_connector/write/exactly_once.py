@@ -34,7 +34,7 @@ def exactly_once_status(options: Mapping[str, str], *, query: str | None = None)
 
     Raises:
         ConfigError: options without ``delivery=exactlyOnce``, or neither query nor ``stampId``.
-        TopicNotFoundError: nothing was written with these options yet.
+        TopicNotFoundError: nothing was written with these options yet, or all brokers of its rows are down.
     """
     with _opened(_exact_options(options), query) as writes:
         return writes.status()

@@ -319,10 +319,10 @@ class StagedWrites(Asynchronous):
 
     async def status(self) -> StagedStatus:
         """Return the progress of the last commit of this writer."""
-        await self._decisions.read()
         staged = 0
         for queue in await self._admin.fetch_subscribe_queues(self._topics.staging):
             staged += await self._admin.max_offset(queue) - await self._admin.min_offset(queue)
+        await self._decisions.read()
         last = self._decisions.last
         if last is None:
             return StagedStatus(batch=None, staged=staged, decided=0, copied=0, is_finished=True)

@@ -14,7 +14,13 @@ from rmqtools.engine.exact import queue_writer, staged_topics
 from rmqtools.engine.exact.queue_writer import QueueWriter
 from rmqtools.engine.exact.staged_writes import StagedLane
 from rmqtools.engine.exact.writer_decisions import WriterDecisions
-from rmqtools.errors import ConfigError, DataLossError, ExactAppendError, MessageRejectedError
+from rmqtools.errors import (
+    ConfigError,
+    DataLossError,
+    ExactAppendError,
+    MessageRejectedError,
+    TopicNotFoundError,
+)
 from rmqtools.policy.exact_append import LOCK_SECONDS
 from rmqtools.protocol.wire.command import response
 from rmqtools.testing import FakeCluster, Reaction, RequestCode, ResponseCode
@@ -301,6 +307,14 @@ async def test_rows_that_expired_before_their_copy_are_refused_and_the_commit_ca
             assert (done.is_given_up, done.copied) == (True, 0)
             assert (await again.status()).is_finished
         assert stored(cluster) == ["a"]
+
+
+async def test_the_status_of_a_write_whose_topics_were_never_made_is_an_error_at_once():
+    async with FakeCluster(auto_create_topics=False) as cluster:
+        cluster.create_topic(TOPIC, queues=2)
+        async with Producer(ProducerConfig(name_server=cluster.name_server)) as producer:
+            with pytest.raises(TopicNotFoundError, match=f"topic '{STAGING}'"):
+                await asyncio.wait_for(staged(producer).status(), 5)
 
 
 async def test_the_status_says_what_is_staged_decided_and_copied():
