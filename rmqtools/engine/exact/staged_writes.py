@@ -322,10 +322,9 @@ class StagedWrites(Asynchronous):
         staged = 0
         for queue in await self._admin.fetch_subscribe_queues(self._topics.staging):
             staged += await self._admin.max_offset(queue) - await self._admin.min_offset(queue)
-        await self._decisions.read()
-        last = self._decisions.last
-        if last is None:
-            return StagedStatus(batch=None, staged=staged, decided=0, copied=0, is_finished=True)
+        number, last = await self._decisions.read(), self._decisions.last
+        if last is None or last.batch != number:  # its record has expired, or was lost
+            return StagedStatus(batch=number, staged=staged, decided=0, copied=0, is_finished=number is None)
         is_copied = last.end == COPIED
         return StagedStatus(
             batch=last.batch,

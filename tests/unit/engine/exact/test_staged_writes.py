@@ -329,6 +329,19 @@ async def test_the_status_says_what_is_staged_decided_and_copied():
         assert not status.is_finished
 
 
+async def test_the_status_of_a_commit_whose_record_is_lost_has_its_number_until_it_is_given_up():
+    async with scene() as (cluster, producer, writes):
+        await writes.commit(7, [await stage(producer, "a")])
+        cluster.end_at(queue(topic=DECISIONS), 0)
+        async with staged(producer) as again:
+            lost = await again.status()
+            await again.give_up(7)
+            given_up = await again.status()
+
+        assert (lost.batch, lost.decided, lost.copied, lost.is_finished) == (7, 0, 0, False)
+        assert (given_up.batch, given_up.is_finished) == (7, True)
+
+
 @asynccontextmanager
 async def two_brokers() -> AsyncIterator[tuple[FakeCluster, Producer, StagedWrites]]:
     async with FakeCluster(["broker-a", "broker-b"], auto_create_topics=False) as cluster:
