@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from rmqtools import ProducerConfig
 from rmqtools.errors import ConfigError
+from rmqtools.model.staged import decisions_topic
 from spark_connector.options.bad_row_policy import BadRowPolicy
 from spark_connector.options.client_settings import client_config, refuse_options
 from spark_connector.options.option import GivenOptions, Where, can_be_sent_to
@@ -91,7 +92,7 @@ def write_options(given: GivenOptions) -> WriteOptions:
         stamp=values["stamp"],
         id_column=values["idColumn"],
         stamp_id=values["stampId"],
-        on_bad_row=_on_bad_row(values["onBadRow"], values["topic"]),
+        on_bad_row=_on_bad_row(values["onBadRow"], values["topic"], staging),
         create_topic=values["createTopic"],
         keep_queue=values["keepQueue"],
         staging=staging,
@@ -125,7 +126,12 @@ def _staging(given: GivenOptions, values: Mapping[str, Any]) -> Staging | None:
     return Staging(staging, values["longestOutage"], values["onChangedRows"] == "keepfirst")
 
 
-def _on_bad_row(policy: BadRowPolicy, topic: str | None) -> BadRowPolicy:
+def _on_bad_row(policy: BadRowPolicy, topic: str | None, staging: Staging | None) -> BadRowPolicy:
+    if staging is not None and policy.topic in (staging.topic, decisions_topic(staging.topic)):
+        raise ConfigError(
+            f"option 'onBadRow' = 'topic:{policy.topic}': this topic is for staged rows or decisions alone, "
+            "and reads refuse it; name another one"
+        )
     if topic is not None and policy.topic == topic:
         raise ConfigError(
             f"option 'onBadRow' = 'topic:{topic}': rows are written to this topic; name another one"
