@@ -71,13 +71,17 @@ _TARGET_BYTES = 8  # of the target's hash in the names of writers
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows of one call of ``commit``, by target queue; ``token`` marks its records."""
+    """The rows of one call of ``commit``, by target queue; ``token`` marks its records.
+
+    ``copied``: how many of them each try has copied.
+    """
 
     batch: int
     ranges: Mapping[MessageQueue, list[QueueRange]]
     digest: int | None
     keep_first: bool
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    copied: list[int] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -260,14 +264,17 @@ class StagedWrites(Asynchronous):
                 decided, lanes = await self._decide(opened, rows)
             else:
                 decided, lanes = await self._take_up(opened, await self._decisions.find(rows.batch, last), {})
-            await run_all(*(lane.copy() for lane in lanes))
+            try:
+                await run_all(*(lane.copy() for lane in lanes))
+            finally:
+                rows.copied.append(sum(lane.copied for lane in lanes))
             await self._await_readable({lane.writer.queue: lane.writer.tail.end for lane in lanes})
         if not decided.end:
             await self._decisions.end(rows.batch, COPIED)
         done = StagedCommit(
             batch=rows.batch,
             rows=decided.rows,
-            copied=sum(lane.copied for lane in lanes),
+            copied=sum(rows.copied),
             is_first=decided.token == rows.token,
             is_given_up=decided.end == GIVEN_UP,
         )

@@ -416,6 +416,24 @@ async def test_no_second_topic_of_decisions_is_made_while_the_broker_of_the_firs
         assert (await writes.commit(1, [await stage(producer, "a")])).rows == 1
 
 
+async def test_rows_that_were_copied_before_the_broker_of_decisions_went_away_are_counted(
+    monkeypatch, caplog
+):
+    async with scene() as (cluster, producer, writes):
+        ranges = [await stage(producer, "a", "b")]
+
+        async def go_away(_: WriterDecisions) -> None:
+            send = RequestCode.SEND_MESSAGE_V2
+            cluster.fault(code=send, topic=DECISIONS, answer=Reaction.DISCONNECT, times=3)
+
+        once_before(monkeypatch, WriterDecisions, "end", go_away)
+        done = await writes.commit(1, ranges)
+
+        assert "commit_waits" in caplog.text
+        assert (done.is_first, done.rows, done.copied) == (True, 2, 2)
+        assert stored(cluster) == ["a", "b"]
+
+
 async def test_a_row_for_a_queue_that_the_target_lacks_is_refused():
     async with scene() as (_, _, writes):
         with pytest.raises(ConfigError, match="topic 'orders' does not have"):
