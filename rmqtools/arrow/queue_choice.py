@@ -31,9 +31,10 @@ _NO_ROW: Final = Message("", b"")  # passed to selectors that use only the key
 class RowQueues:
     """Chooses queues for the rows of one topic.
 
-    An explicit queue goes first, then the sharding key (Java's hash), then ``selector``. Selectors of
+    An explicit queue goes first, then ``selector``; without one, the sharding key (Java's hash). Selectors of
     ``rmqtools.select`` are called once per key (``shardingKey``, else ``keys``), or once per request for rows
-    without a key. Other selectors are called once per row, with the row's message and key.
+    without a key; a random one for all rows. Other selectors are called once per row, with its message and
+    key.
     """
 
     selector: MessageQueueSelector | None = None

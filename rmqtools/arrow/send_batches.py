@@ -148,7 +148,8 @@ def send_batches(
         producer: a started producer.
         batches: batches with columns of ``WRITE_COLUMNS``; large types, views and dictionaries of them too.
         topic: the topic of all rows; replaces a column ``topic``.
-        selector: chooses the queue of other rows, by ``shardingKey``, else ``keys``.
+        selector: chooses the queue of rows that name none, by ``shardingKey``, else ``keys``. A random one,
+            or one of your own, may divide the rows of a key among queues.
         extra_properties: returns more properties.
         unsent: columns that only ``extra_properties`` uses.
         on_bad_rows: called with rows that are not valid, which are then left out; None: they raise an error.

@@ -27,7 +27,8 @@ WRITE_OPTIONS: Final = (
         "round-robin, hash, random, machine-room, or module:Class of a module in RMQTOOLS_SPARK_PLUG_INS",
         parse_name,
         "round-robin",
-        "How a queue is chosen for rows that name none: hash and machine-room use shardingKey, else keys. "
+        "How a queue is chosen for rows that name none: hash and machine-room use shardingKey, else keys; "
+        "random and a class of yours choose for rows with a shardingKey too. "
         "round-robin skips the broker that failed last and, unlike the Java client's default, slow ones: "
         "rocketmq.sendLatencyFaultEnable=false switches this off.",
         Where.WRITE,
