@@ -27,9 +27,17 @@ from rmqtools.errors import (
 )
 from rmqtools.model.append_mark import APPEND_MARK
 from rmqtools.model.block import MessageBlock
+from rmqtools.model.copy_message import copy_message
 from rmqtools.model.encoded_batch import EncodedBatch, MsgIds
 from rmqtools.model.group import SubscriptionData
 from rmqtools.model.message import Message
+from rmqtools.model.message_const import (
+    PROPERTY_KEYS,
+    PROPERTY_SHARDING_KEY,
+    PROPERTY_TAGS,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+)
+from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue, QueueRange
 from rmqtools.model.route import BATCH_CQ
 from rmqtools.model.sys_flag import MessageSysFlag
@@ -37,6 +45,7 @@ from rmqtools.policy.exact_append import is_of_messages
 from rmqtools.policy.flow import MessageRate
 from rmqtools.policy.mirror import may_come_back
 from rmqtools.protocol.messages.copied import StoredParts, encode_copied, stored_parts
+from rmqtools.protocol.messages.found import decode_one
 
 T = TypeVar("T")
 
@@ -46,6 +55,7 @@ _READ_AHEAD = 2  # requests
 _PAUSE_AFTER_ERROR = 1.0  # seconds between requests to a source that does not answer
 _COMPRESSION = int(MessageSysFlag.COMPRESSED_FLAG | MessageSysFlag.COMPRESSION_TYPE_COMPARATOR)
 _INNER_BATCH = int(MessageSysFlag.INNER_BATCH_FLAG)
+_OF_COPIES = {PROPERTY_KEYS, PROPERTY_TAGS, PROPERTY_SHARDING_KEY, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX}
 
 
 Seen = tuple[int, int]
@@ -63,8 +73,7 @@ class CopyPortion:
         messages: the pieces of each, to be joined.
         sys_flag: of all of them.
         size: bytes of all of them.
-        alone: instead of pieces: a message for a target that takes no batches, or the reason why it cannot be
-            encoded.
+        alone: instead of pieces: a message that cannot be in a batch, or the reason why it cannot be encoded.
     """
 
     next_position: int
@@ -114,13 +123,22 @@ class CopyLane(ABC):
     async def _check_seen(self, seen: Seen | None) -> None:  # noqa: B027 - staged rows are decided by a record
         """Check that the source still has the message that was read last, before more is read."""
 
-    def _single(self, data: bytes, start: int, properties: bytes) -> Message | None:
-        """Return the message for a target that takes no batches; None: it does.
+    def _single(self, data: bytes, start: int, size: int, properties: bytes) -> Message | None:
+        """Return a message that goes alone; None: it can be in a batch, with ``size`` bytes.
+
+        Retry topics take no batches. Brokers count all bytes of a batch, and of another message the body.
 
         Raises:
             ProtocolError: its body cannot be read.
         """
-        return None
+        topic = self._writer.queue.topic
+        if size <= self._writer.most_bytes and not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            return None
+        most = self._client.config.max_decompressed_bytes
+        (stored,) = decode_one(data, start, self._source, unwraps=False, max_body_bytes=most)
+        pairs = (pair.partition("\x01") for pair in properties.decode("utf-8", "replace").split("\x02"))
+        texts = {name: value for name, _, value in pairs if name and name not in _OF_COPIES}
+        return replace(copy_message(stored, topic), properties=texts)
 
     def _most_messages(self) -> int:
         """Return how many messages are read at a time."""
@@ -251,8 +269,8 @@ class CopyLane(ABC):
                 sys_flag, size = parts.sys_flag & _COMPRESSION, len(parts.body) + len(properties)
                 alone: Message | ProtocolError | None
                 try:
-                    alone = self._single(block.buffer, start, properties)
                     message = encode_copied(parts, properties)
+                    alone = self._single(block.buffer, start, sum(map(len, message)), properties)
                 except ProtocolError as error:
                     alone, message = error, ()
                 is_other = sys_flag != portion.sys_flag or alone is not None or portion.alone is not None

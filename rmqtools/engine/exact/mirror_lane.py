@@ -24,19 +24,11 @@ from rmqtools.errors import (
 from rmqtools.log import get_logger
 from rmqtools.model.copy_message import copy_message
 from rmqtools.model.message import Message, MessageExt
-from rmqtools.model.message_const import (
-    PROPERTY_KEYS,
-    PROPERTY_SHARDING_KEY,
-    PROPERTY_TAGS,
-    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
-)
 from rmqtools.model.mirror import MIRROR_REFUSED, QueueMirror
-from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.flow import MessageRate
 from rmqtools.policy.mirror import MirrorCopies, Pair, Way, decode_pair, key_of, source_time_ms
 from rmqtools.protocol.messages.copied import StoredParts
-from rmqtools.protocol.messages.found import decode_one
 
 log = get_logger(__name__)
 
@@ -69,7 +61,6 @@ class MirrorLane(CopyLane):
         self._config = config
         self._target = target
         self._admin = QueueAdmin(client)
-        self._goes_singly = writer.queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
         mark = writer.mark_text(0, 0).partition(" ")[2].removesuffix("0")
         self._copies = MirrorCopies(way, tags=config.tags, share=config.share, mark=mark)
         self._seen: Seen | None = None  # the last message that was read and is done
@@ -267,19 +258,6 @@ class MirrorLane(CopyLane):
     def _copied_properties(self, parts: StoredParts) -> bytes | None:
         """Return the properties of a copy; None: the message is not copied."""
         return self._copies.properties(parts.properties, parts.queue_offset, parts.store_timestamp_ms)
-
-    def _single(self, data: bytes, start: int, properties: bytes) -> Message | None:
-        """Return a message for a retry topic, which takes no batches; None: another topic."""
-        if not self._goes_singly:
-            return None
-        most = self._client.config.max_decompressed_bytes
-        (stored,) = decode_one(data, start, self._source, unwraps=False, max_body_bytes=most)
-        copied = copy_message(stored, self._writer.queue.topic)
-        pairs = (pair.partition("\x01") for pair in properties.decode("utf-8", "replace").split("\x02"))
-        own = {PROPERTY_KEYS, PROPERTY_TAGS, PROPERTY_SHARDING_KEY, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX}
-        return replace(
-            copied, properties={name: value for name, _, value in pairs if name and name not in own}
-        )
 
 
 _REMEDY = (

@@ -72,6 +72,7 @@ class QueueWriter:
         queue: the queue that it writes to.
         memory: what it has stored in the queue, and keeps at its broker.
         tail: the end of the queue.
+        most_bytes: of the body of a request to it.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class QueueWriter:
         if not settle_seconds >= 0:
             raise ConfigError(f"settle_seconds={settle_seconds!r}: want 0 or more seconds")
         self._client, self._encoder = producer._client, producer._encoder
-        self.queue = queue
+        self.queue, self.most_bytes = queue, producer.config.max_message_bytes
         self._writer = writer
         self._origin = origin
         self._settle_seconds, self._is_new = settle_seconds, is_new

@@ -252,6 +252,15 @@ async def test_retry_topics_are_copied_if_named_and_singly_as_brokers_take_no_ba
         assert not west.requests(RequestCode.SEND_BATCH_MESSAGE)
 
 
+async def test_a_message_that_fits_into_no_batch_is_copied():
+    largest = bytes(4 * 1024 * 1024)
+    async with clusters() as (east, west):
+        east.store(TOPIC, b"1", largest, b"2", queue=queue(), tags="a")
+
+        assert await copy(east, west) == 3
+        assert bodies(west) == [b"1", largest, b"2"]
+
+
 async def test_progress_counts_what_was_copied_and_left_out():
     async with clusters() as (east, west), mirror(east, west, tags=("a",)) as copying:
         east.store(TOPIC, b"1", b"2", queue=queue(), tags="a")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from random import Random
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -73,6 +74,22 @@ async def test_the_rows_of_a_commit_are_stored_and_no_others():
 
         assert (done.rows, done.copied, done.is_first) == (4, 4, True)
         assert (stored(cluster), stored(cluster, 1)) == (["a", "b", "c"], ["d"])
+
+
+async def test_a_row_that_alone_fits_into_a_message_and_not_into_a_batch_is_copied():
+    largest = Random(1).randbytes(4 * 1024 * 1024 - 1_300)  # compressed, a few bytes less than 4 MiB
+    async with scene() as (cluster, producer, writes):
+        before = await stage(producer, "a")
+        at = (await producer.send(Message(STAGING, largest, "t"), queue=before.queue)).queue_offset
+        rows = [before, QueueRange(before.queue, at, at + 1), await stage(producer, "b")]
+
+        assert (await writes.commit(1, rows)).copied == 3
+        assert [(message.body, message.tags) for message in cluster.messages(TOPIC)] == [
+            (b"a", None),
+            (largest, "t"),
+            (b"b", None),
+        ]
+        assert (await writes.commit(1, rows)).copied == 0
 
 
 @pytest.mark.parametrize("answered", [True, False], ids=["between requests", "without an answer"])
