@@ -146,8 +146,11 @@ class Watchdog:
 
 
 def watch(directory: Path) -> None:
-    """Wait for the end of standard input; kill unless the release was received before."""
-    if sys.stdin.buffer.read() != _RELEASE:
+    """Wait for the release or the end of standard input; kill after an end without release.
+
+    A release does not end the input where a forked child of the owner has the pipe, too.
+    """
+    if sys.stdin.buffer.read(len(_RELEASE)) != _RELEASE:
         _kill_all(directory)
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from rmqtools.cluster import processes
 from rmqtools.cluster.processes import Watchdog, find_processes, mark, stop_processes
 from tests.support.cluster_scene import leftovers, wait_until
+from tests.support.patience import PATIENCE
 
 Spawn = Callable[..., "subprocess.Popen[bytes]"]
 SERVER = "org.apache.rocketmq.broker.BrokerStartup"
@@ -84,6 +86,20 @@ def test_a_released_watchdog_ends_and_leaves_everybody_alone(tmp_path: Path, spa
 
     assert leftovers(tmp_path) == [f"{sys.executable} -c {SLEEP} {mark(tmp_path)} {SERVER} "]
     assert process.poll() is None
+
+
+@pytest.mark.process
+def test_a_watchdog_is_released_while_a_forked_child_has_its_pipe(tmp_path: Path) -> None:
+    watchdog = Watchdog(tmp_path)
+    assert watchdog._process.stdin is not None
+    with os.fdopen(os.dup(watchdog._process.stdin.fileno())):  # as a child has it
+        releasing = threading.Thread(target=watchdog.release)
+        releasing.start()
+        releasing.join(PATIENCE)
+        still_waits = releasing.is_alive()
+
+    releasing.join()
+    assert not still_waits
 
 
 @pytest.mark.process
