@@ -39,5 +39,6 @@ class FileLock:
     def release(self) -> None:
         """Release the lock. A second call does nothing."""
         if self._descriptor is not None:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # closing is not enough where a forked child has it
             os.close(self._descriptor)
             self._descriptor = None
