@@ -163,7 +163,9 @@ class Server:
     @property
     def ha_port(self) -> int | None:
         """The port of a broker's replication, which listens on every address; None: it has none."""
-        return None if self.main_class != BROKER_CLASS else self.port + 1
+        if self.main_class != BROKER_CLASS:
+            return None
+        return int(self.settings.get("haListenPort", 0)) or self.port + 1  # 0 is the servers' default
 
     @property
     def _class_path(self) -> Sequence[Path]:

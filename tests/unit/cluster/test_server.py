@@ -68,6 +68,15 @@ def test_a_broker_that_may_have_slaves_keeps_its_replication(tmp_path):
     assert server.variables([Path("/jars/a.jar")])["CLASSPATH"] == f"{server.home}/conf:/jars/a.jar"
 
 
+@pytest.mark.parametrize(
+    ("settings", "port"),
+    [({}, 10912), ({"haListenPort": "0"}, 10912), ({"haListenPort": "20000"}, 20000)],
+    ids=["default", "zero", "given"],
+)
+def test_the_port_of_replication_is_the_one_that_the_broker_opens(tmp_path, settings, port):
+    assert make_broker(tmp_path, **settings).ha_port == port
+
+
 def test_a_slave_has_its_masters_name_and_settings_and_files_and_ports_of_its_own(tmp_path):
     master = make_broker(tmp_path, haListenPort="10912", brokerPermission="4")
     copy = slave(master, 2, 10931)
