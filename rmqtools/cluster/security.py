@@ -18,6 +18,7 @@ from typing import Any
 
 from rmqtools.cluster.errors import ClusterError
 from rmqtools.cluster.ports import LOOPBACK
+from rmqtools.cluster.properties import format_properties
 from rmqtools.safe_file import PRIVATE, make_private, replace_text
 
 USER = "admin"
@@ -118,8 +119,8 @@ def _tls(folder: Path, wanted: ClusterSecurity) -> tuple[Sequence[str], dict[str
         text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
         replace_text(folder / f"{name}.pem", chain, mode=PRIVATE)
         replace_text(folder / f"{name}.key", text, mode=PRIVATE)  # the servers read PKCS#8 only
-    lines = _properties(folder, wants_clients=wanted.client_certificates)
-    replace_text(folder / "tls.properties", "".join(f"{k}={v}\n" for k, v in lines.items()), mode=PRIVATE)
+    lines = format_properties(_properties(folder, wants_clients=wanted.client_certificates))
+    replace_text(folder / "tls.properties", lines, mode=PRIVATE)
     flags = ("-Dtls.enable=true", "-Dtls.server.mode=enforcing", f"-Dtls.config.file={folder}/tls.properties")
     settings: dict[str, str | bool] = {"tls_enable": True, "tls_ca_file": str(folder / "ca.pem")}
     if wanted.client_certificates:

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from rmqtools.cluster.ports import LOOPBACK
 from rmqtools.cluster.processes import mark
+from rmqtools.cluster.properties import format_properties
 from rmqtools.cluster.security import Secured
 from rmqtools.safe_file import PRIVATE, make_private, open_new, replace_text
 
@@ -139,8 +140,7 @@ class Server:
         conf = self.home / "conf"
         make_private(self.home)
         make_private(conf)
-        lines = (f"{key}={_escape(value)}\n" for key, value in self.settings.items())
-        text = json.dumps(self.settings, indent=1) if self.is_proxy else "".join(lines)
+        text = json.dumps(self.settings, indent=1) if self.is_proxy else format_properties(self.settings)
         replace_text(self._conf, text, mode=PRIVATE)
         for name in _LOGBACK_FILES:
             replace_text(conf / name, _LOGBACK, mode=PRIVATE)
@@ -335,10 +335,3 @@ def tail(path: Path, count: int = 8) -> str:
     with path.open(encoding="utf-8", errors="replace") as lines:
         told = (line for line in lines if not line.startswith(("\tat ", "\t... ")))
         return "".join(deque(told, maxlen=count)).rstrip() or "(nothing written)"
-
-
-def _escape(value: str) -> str:
-    """Write a value for Java's Properties: a backslash escapes, the file is Latin-1."""
-    units = value.encode("utf-16-be")
-    codes = (int.from_bytes(units[i : i + 2]) for i in range(0, len(units), 2))
-    return "".join(chr(c) if 32 <= c < 127 and c != 92 else f"\\u{c:04x}" for c in codes)

@@ -23,6 +23,13 @@ def test_the_servers_get_keys_in_the_form_they_read(tmp_path):
     assert "BEGIN PRIVATE KEY" in (tmp_path / "secure" / "server.key").read_text()
 
 
+def test_the_servers_find_their_certificates_in_a_directory_of_any_name(tmp_path):
+    secure(tmp_path / "b\\ü", ClusterSecurity())
+
+    lines = (tmp_path / "b\\ü" / "secure" / "tls.properties").read_text().splitlines()
+    assert f"tls.server.keyPath={tmp_path}/b\\u005c\\u00fc/secure/server.key" in lines
+
+
 def test_a_restart_has_the_key_that_the_brokers_know_and_new_certificates(tmp_path):
     first, second = (secure(tmp_path, ClusterSecurity()) for _ in range(2))
 
