@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rmqtools.cluster.errors import ClusterError
+from rmqtools.cluster.file_lock import FileLock
 from rmqtools.cluster.processes import find_processes, stop_processes
 from rmqtools.cluster.readiness import ReadinessProbe
 from rmqtools.cluster.server import BROKER_CLASS, Server, server_environment, spawn, tail
@@ -43,9 +44,24 @@ def start_server(directory: Path, name: str, config: ClientConfig, *, timeout: f
         ClusterError: there is no cluster in ``directory``, it has no such server, or that does not start.
     """
     directory = directory.resolve()
+    state, _ = _find(directory, name)
+    lock = FileLock(directory / "state.lock")
+    lock.acquire(wait=True)  # another start at the same time would lose the pid of this one
+    try:
+        started = _start(directory, name)
+    finally:
+        lock.release()
+    if started is None:
+        return False
+    _await(directory, started, replace(config, name_server=state.name_server), timeout)
+    return True
+
+
+def _start(directory: Path, name: str) -> ServerState | None:
+    """Start a server's process and write its pid into the state; None: it runs already."""
     state, server = _find(directory, name)
     if _runs(directory, server):
-        return False
+        return None
     if not server.command:
         raise ClusterError(f"{name} was started by an older rmqtools: stop the cluster, and start it again")
     variables = server_environment(server.class_path)
@@ -54,8 +70,7 @@ def start_server(directory: Path, name: str, config: ClientConfig, *, timeout: f
     started = replace(server, pid=process.pid)
     servers = [started if one.name == name else one for one in state.servers]
     replace(state, servers=servers).persist(directory)
-    _await(directory, started, replace(config, name_server=state.name_server), timeout)
-    return True
+    return started
 
 
 def _await(directory: Path, server: ServerState, config: ClientConfig, timeout: float) -> None:

@@ -1,5 +1,7 @@
 """One server of a cluster: what is refused before anything is started or stopped."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from rmqtools import ClientConfig
 from rmqtools.cluster import ClusterError, start_server, stop_server
 from rmqtools.cluster.state import ClusterState, ServerState, load_state
+from tests.support.patience import PATIENCE
 
 CONFIG = ClientConfig(name_server="127.0.0.1:1")
 
@@ -51,3 +54,27 @@ def test_a_server_that_ends_while_it_starts_is_an_error_with_its_last_words(tmp_
 
     with pytest.raises(ClusterError, match=r"(?s)broker-a ended while starting; .*no memory"):
         start_server(tmp_path, "broker-a", CONFIG)
+
+
+def test_starts_at_the_same_time_keep_the_pids_of_each_other(tmp_path: Path) -> None:
+    names = [f"broker-{letter}" for letter in "abcdefgh"]
+    servers = [
+        ServerState(name, "127.0.0.1:1", -1, str(tmp_path / name / "output.log"), ["/bin/true"])
+        for name in names
+    ]
+    for name in names:
+        (tmp_path / name).mkdir()
+    ClusterState(owner=7, detached=True, servers=servers).persist(tmp_path)
+    all_here = threading.Barrier(len(names))
+
+    def start(name: str) -> None:
+        all_here.wait(PATIENCE)
+        with pytest.raises(ClusterError, match="ended while starting"):
+            start_server(tmp_path, name, CONFIG)
+
+    with ThreadPoolExecutor(len(names)) as threads:
+        list(threads.map(start, names))
+
+    state = load_state(tmp_path)
+    assert state is not None
+    assert [server.name for server in state.servers if server.pid == -1] == []
