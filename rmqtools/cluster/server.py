@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rmqtools.cluster.errors import ClusterError
 from rmqtools.cluster.ports import LOOPBACK
 from rmqtools.cluster.processes import mark
 from rmqtools.cluster.properties import format_properties
@@ -218,17 +219,25 @@ def spawn(
         home: its folder.
         variables: its environment.
         output: the file for what it prints.
+
+    Raises:
+        ClusterError: the program or the folder is missing, or cannot be used.
     """
-    with open_new(output, mode=PRIVATE) as file:
-        return subprocess.Popen(
-            command,
-            cwd=home,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    try:
+        with open_new(output, mode=PRIVATE) as file:
+            return subprocess.Popen(
+                command,
+                cwd=home,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise ClusterError(
+            f"{command[0]} does not run in {home} ({error}): stop the cluster, and start it again"
+        ) from error
 
 
 def name_server(directory: Path, port: int, *, secured: Secured | None = None) -> Server:

@@ -56,6 +56,16 @@ def test_a_server_that_ends_while_it_starts_is_an_error_with_its_last_words(tmp_
         start_server(tmp_path, "broker-a", CONFIG)
 
 
+def test_a_server_whose_java_was_removed_is_an_error_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "broker-a").mkdir()
+    output, java = str(tmp_path / "broker-a" / "output.log"), str(tmp_path / "bin" / "java")
+    server = ServerState("broker-a", "127.0.0.1:1", 2**22 + 1, output, [java], "")
+    ClusterState(owner=7, detached=True, servers=[server]).persist(tmp_path)
+
+    with pytest.raises(ClusterError, match=rf"{java} does not run .*: stop the cluster, and start it again"):
+        start_server(tmp_path, "broker-a", CONFIG)
+
+
 def test_starts_at_the_same_time_keep_the_pids_of_each_other(tmp_path: Path) -> None:
     names = [f"broker-{letter}" for letter in "abcdefgh"]
     servers = [
