@@ -1,7 +1,7 @@
 """The servers of one cluster as child processes of this process."""
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -73,13 +73,15 @@ class Children:
         """Return the state of the started servers, to be saved."""
         return ClusterState(owner=owner, detached=detached, servers=[*self._states])
 
-    def refuse_dead(self) -> None:
-        """Raise if a server has ended or cannot start.
+    def refuse_dead(self, names: Collection[str] | None = None) -> None:
+        """Raise if one of these servers (None: any) was started, and has ended or cannot start.
 
         Raises:
             ClusterError: names the server and its log, with the last lines.
         """
         for server, process in self._started:
+            if names is not None and server.name not in names:
+                continue
             code = process.poll()
             if code is not None:
                 raise ClusterError(_obituary(server, f"ended while starting (exit code {code})"))

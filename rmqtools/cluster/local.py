@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -237,14 +238,14 @@ class LocalCluster:
         Raises:
             ClusterError: as :meth:`start_server`.
         """
-        server = self._named(name)
-        with self._probe() as probe:
+        server, first = self._named(name), self.servers[0]
+        running = [one for one in self._broker_servers if self._running.runs(one.name)]
+        awaited = running if server is first else [server]
+        with self._probe([first, *awaited]) as probe:
             if server.is_proxy:
                 probe.await_proxy(server)
-            elif server is self.servers[0]:
-                probe.await_brokers([one for one in self._broker_servers if self._running.runs(one.name)])
             else:
-                probe.await_brokers([server])
+                probe.await_brokers(awaited)
 
     def detach(self) -> None:
         """Let the servers run on without this process; :func:`stop_cluster` stops them.
@@ -312,7 +313,7 @@ class LocalCluster:
     def _start_all(self) -> None:
         """Start the name server first, then all brokers at once: they connect to it early in their start."""
         self._children = Children(self.directory)
-        with self._probe() as probe:
+        with self._probe(self._servers) as probe:
             self._start(self._servers[:1])
             probe.await_name_server()
             self._start(self._broker_servers)
@@ -326,11 +327,12 @@ class LocalCluster:
                 "everybody: a secured cluster has no slaves; leave brokerRole and haListenPort out"
             )
 
-    def _probe(self) -> ReadinessProbe:
+    def _probe(self, awaited: Sequence[Server]) -> ReadinessProbe:
+        """Return a probe that gives up when one of these servers has ended."""
         return ReadinessProbe(
             ClientConfig.from_mapping({k: str(v) for k, v in self.client_settings.items()}),
             timeout=self._start_timeout,
-            check=self._running.refuse_dead,
+            check=partial(self._running.refuse_dead, [server.name for server in awaited]),
             logs=f"{self.directory}/*/server.log",
         )
 

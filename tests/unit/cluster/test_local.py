@@ -16,7 +16,7 @@ from rmqtools.cluster.file_lock import FileLock
 from rmqtools.cluster.processes import mark, stop_processes
 from rmqtools.cluster.state import ClusterState, ServerState
 from rmqtools.errors import ConfigError
-from tests.support.cluster_scene import JAVA_17, leftovers, write_program
+from tests.support.cluster_scene import JAVA_17, leftovers, wait_until, write_program
 
 STAY = "while :; do sleep 0.05; done"
 
@@ -103,6 +103,18 @@ def test_a_second_start_is_refused_and_the_cluster_runs_on(root: Path) -> None:
 
         assert cluster.directory == root / "cluster"
         assert not FileLock(root / "cluster" / "lock").acquire(wait=False)
+
+
+@pytest.mark.process
+def test_a_server_is_awaited_while_another_one_is_dead(root: Path) -> None:
+    java(root, f'case "$*" in */broker-a*) exit 3;; esac; {STAY}')
+
+    with Started(2, directory=root / "cluster", jars=[], start_timeout=0.3) as cluster:
+        cluster.start_server("broker-a", wait=False)
+        wait_until(lambda: not cluster._running.runs("broker-a"))
+
+        with pytest.raises(ClusterError, match=r"not ready after 0\.3 s"):
+            cluster.start_server("broker-b")
 
 
 def test_a_directory_that_cannot_be_made_is_refused(root: Path) -> None:
