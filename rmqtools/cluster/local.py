@@ -281,7 +281,10 @@ class LocalCluster:
         except OSError as error:
             raise ClusterError(f"{directory} cannot be used: {error}: give another directory") from error
         if not is_free:
-            raise ClusterError(_in_use(directory, f"process {lock.holder()} starts or runs a cluster there"))
+            raise ClusterError(
+                f"{directory} is in use: process {lock.holder()} starts or runs a cluster there; "
+                "end that process or give another directory"
+            )
         self._lock = lock
         _clear(directory)
         return directory
@@ -387,12 +390,8 @@ def _clear(directory: Path) -> None:
     if state is not None and state.detached and living:
         pids = ", ".join(map(str, living))
         raise ClusterError(
-            _in_use(directory, f"a cluster runs there (pid {pids}, name server {state.name_server})")
+            f"{directory} is in use: a cluster runs there (pid {pids}, name server {state.name_server}); "
+            f"stop it (rmqtools cluster down --dir {directory}) or give another directory"
         )
     stop_processes(directory, grace=0)
     remove_state(directory)
-
-
-def _in_use(directory: Path, why: str) -> str:
-    down = f"rmqtools cluster down --dir {directory}"
-    return f"{directory} is in use: {why}; stop it ({down}) or give another directory"

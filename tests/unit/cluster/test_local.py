@@ -79,9 +79,8 @@ def test_a_directory_where_somebody_starts_a_cluster_is_refused(root: Path) -> N
     lock = FileLock(root / "cluster" / "lock")
     assert lock.acquire(wait=False)
 
-    with pytest.raises(
-        ClusterError, match=rf"{root}/cluster is in use: process {os.getpid()} starts or runs"
-    ):
+    owner = f"process {os.getpid()} starts or runs a cluster there"
+    with pytest.raises(ClusterError, match=rf"{root}/cluster is in use: {owner}; end that process or give"):
         cluster(root).start()
     lock.release()
 
