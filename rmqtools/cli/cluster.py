@@ -1,7 +1,6 @@
 """``rmqtools cluster``: a real name server and brokers on this machine."""
 
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,10 +19,12 @@ from rmqtools.cluster.lock import DEFAULT_VERSION, locked_versions
 from rmqtools.cluster.logs import find_log, last_lines
 from rmqtools.cluster.logs import follow as follow_log
 from rmqtools.cluster.security import FOLDER, USER
+from rmqtools.cluster.state import load_state
 from rmqtools.errors import ConfigError
 from rmqtools.visible_text import visible
 
 _LOG_PAUSE = 0.2  # seconds between checks for new lines of a log
+_DOWN_PAUSE = 0.5  # seconds between checks whether the cluster was stopped
 
 app = typer.Typer(
     help="A real RocketMQ cluster on this machine: name server and brokers from the public jars."
@@ -66,7 +67,7 @@ Version = Annotated[
     ),
 ]
 Foreground = Annotated[
-    bool, typer.Option("--foreground", help="Do not return; stop the cluster at Ctrl-C or SIGTERM.")
+    bool, typer.Option("--foreground", help="Return after down; Ctrl-C and SIGTERM stop the cluster.")
 ]
 
 
@@ -117,10 +118,18 @@ def up(
         _print_status(directory)
         _say_security(cluster, secure=secure)
         if foreground:
-            signal.pause()  # main() turns the signal into an exception
-        cluster.detach()
+            _await_down(directory)  # main() turns a signal into an exception
+        else:
+            cluster.detach()
     finally:
         cluster.stop()  # does nothing after detach
+
+
+def _await_down(directory: Path) -> None:
+    """Wait until another command has stopped the cluster."""
+    pause = Event()
+    while load_state(directory) is not None:
+        pause.wait(_DOWN_PAUSE)
 
 
 def _say_security(cluster: LocalCluster, *, secure: bool) -> None:

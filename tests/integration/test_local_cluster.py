@@ -13,10 +13,12 @@ import pytest
 
 from rmqtools import Admin, ClientConfig
 from rmqtools.cluster import ClusterError, LocalCluster
+from rmqtools.cluster.file_lock import FileLock
 from rmqtools.cluster.lock import DEFAULT_VERSION
 from rmqtools.cluster.processes import find_processes, stop_processes
 from rmqtools.cluster.state import fetch_status
 from tests.support.cluster_scene import Scene, leftovers, wait_until
+from tests.support.cluster_scene import ended as ended_of
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.broker
@@ -104,6 +106,20 @@ def test_up_in_the_foreground_has_what_was_asked_for_until_it_is_stopped(scene: 
     for name in ("broker-a ", "broker-a-slave-1 ", "proxy "):
         assert f"\n{name}" in shown
     assert leftovers(scene.directory) == []
+
+
+@pytest.mark.slow  # a start and a stop
+def test_up_in_the_foreground_ends_after_down_and_the_directory_is_free(scene: Scene) -> None:
+    running = scene.start("up", "--foreground")
+    assert running.stdout is not None
+    while "name server" not in (line := running.stdout.readline()):
+        assert line
+
+    assert scene.run("down").stdout == f"stopped 2 processes of {scene.directory}\n"
+    assert ended_of(running).returncode == 0
+    lock = FileLock(scene.directory / "lock")
+    assert lock.acquire(wait=False)
+    lock.release()
 
 
 @dataclass(frozen=True)
