@@ -24,13 +24,13 @@ class PortPicker:
         """Return ``asked`` if it is free, or any free port if it is None.
 
         Raises:
-            ClusterError: ``asked`` is in use.
+            ClusterError: ``asked`` is in use, was picked for another server, or is no port.
         """
         if asked is None:
             return self._pick((0,))
-        if not _is_free(asked):
+        if not self._is_free(asked):
             raise ClusterError(
-                f"port {asked} for the name server is taken by another process: "
+                f"port {asked} for the name server is taken by another process or server, or is no port: "
                 "stop that process, give another port, or none to have a free one chosen"
             )
         self._taken.add(asked)
@@ -46,7 +46,7 @@ class PortPicker:
             return self._pick(_BROKER_OFFSETS)
         for offset in _BROKER_OFFSETS:
             port = asked + offset
-            if not 1 <= port <= _LAST_PORT or port in self._taken or not _is_free(port):
+            if not self._is_free(port):
                 raise ClusterError(
                     f"port {asked} for a broker: it takes {asked - 2}, {asked} and {asked + 1}, and {port} "
                     "is taken or no port: give another one"
@@ -62,15 +62,18 @@ class PortPicker:
         for _ in range(_TRIES):
             port = self._random.choice(_RANGE)
             ports = {port + offset for offset in offsets}
-            if not ports & self._taken and all(map(_is_free, ports)):
+            if all(map(self._is_free, ports)):
                 self._taken |= ports
                 return port
         raise ClusterError(
             f"no free port among {_RANGE.start} to {_RANGE.stop - 1} after {_TRIES} tries: end other servers"
         )
 
+    def _is_free(self, port: int) -> bool:
+        return 1 <= port <= _LAST_PORT and port not in self._taken and _can_bind(port)
 
-def _is_free(port: int) -> bool:
+
+def _can_bind(port: int) -> bool:
     """Bind as the servers do: on every address, ignoring connections in TIME_WAIT."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -22,6 +22,20 @@ def test_a_port_that_is_taken_is_refused_by_number() -> None:
             PortPicker().name_server_port(port)
 
 
+def test_a_name_server_gets_no_port_of_a_broker() -> None:
+    picker = PortPicker()
+    port = picker.broker_port()
+
+    with pytest.raises(ClusterError, match=f"port {port} for the name server is taken"):
+        picker.name_server_port(port)
+
+
+@pytest.mark.parametrize("port", [0, -1, 65_536])
+def test_a_number_that_is_no_port_is_refused(port: int) -> None:
+    with pytest.raises(ClusterError, match=f"port {port} for the name server is .* or is no port"):
+        PortPicker().name_server_port(port)
+
+
 def test_no_port_is_given_twice_and_brokers_get_three() -> None:
     picker = PortPicker()
     first = picker.name_server_port(None)
