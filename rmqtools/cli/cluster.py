@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Annotated
@@ -171,11 +172,9 @@ def logs(
     """Print the log of a server, also of one that was stopped."""
     path = find_log(directory, server, jvm=jvm)
     with ends_quietly():
-        for line in last_lines(path, lines):
+        wait = partial(Event().wait, _LOG_PAUSE)
+        for line in follow_log(path, lines, wait) if follow else last_lines(path, lines):
             print(_shown(line), flush=follow)
-        if follow:
-            for line in follow_log(path, lambda: Event().wait(_LOG_PAUSE)):
-                print(_shown(line), flush=True)
 
 
 def _shown(line: str) -> str:

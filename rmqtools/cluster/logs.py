@@ -33,15 +33,16 @@ def last_lines(path: Path, count: int) -> list[str]:
         return [line.rstrip("\n") for line in deque(file, maxlen=count)]
 
 
-def follow(path: Path, wait: Callable[[], object]) -> Iterator[str]:
-    """Yield the lines that are written from now on; ``wait`` is called where there is none yet.
+def follow(path: Path, count: int, wait: Callable[[], object]) -> Iterator[str]:
+    """Yield the last lines of a log, then those that are written; ``wait`` is called where there is none yet.
 
     Servers move a log of 20 MB aside and begin a new one, which is then read from its beginning.
     """
     file = _opened(path)
-    file.seek(0, os.SEEK_END)
-    part = ""
     try:
+        lines = deque(file, maxlen=count)
+        part = lines.pop() if lines and not lines[-1].endswith("\n") else ""
+        yield from (line.rstrip("\n") for line in lines)
         while True:
             if text := file.readline():
                 part += text

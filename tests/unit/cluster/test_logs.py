@@ -40,9 +40,20 @@ def test_lines_are_followed_whole_and_into_a_log_that_was_begun_anew(log: Path) 
         ]
     )
 
-    lines: Any = follow(log, lambda: next(steps)())  # a generator
+    lines: Any = follow(log, 0, lambda: next(steps)())  # a generator
 
     assert [next(lines), next(lines)] == ["four", "five"]
+    lines.close()
+
+
+def test_no_line_is_missing_between_the_last_lines_and_those_that_follow(log: Path) -> None:
+    append(log, "fo")
+    lines: Any = follow(log, 3, lambda: append(log, "six\n"))
+
+    first = next(lines)
+    append(log, "ur\nfive\n")
+
+    assert [first, *(next(lines) for _ in range(4))] == ["two", "three", "four", "five", "six"]
     lines.close()
 
 
