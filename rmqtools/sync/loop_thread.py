@@ -75,8 +75,11 @@ class LoopThread:
                     self._goes_on.set()
                 return
             run = self._run_cooperatively if are_threads_greenlets() else self._run
-            ready = threading.Event()
-            threading.Thread(target=run, args=(ready,), name="rmqtools-loop", daemon=True).start()
+            loop, ready = (
+                new_loop(),
+                threading.Event(),
+            )  # here: the caller gets the error if there can be none
+            threading.Thread(target=run, args=(loop, ready), name="rmqtools-loop", daemon=True).start()
             ready.wait()
 
     def halt(self) -> None:
@@ -93,20 +96,19 @@ class LoopThread:
         rests.set()
         self._goes_on.wait()
 
-    def _run(self, ready: threading.Event) -> None:
-        loop = self._open(ready)
+    def _run(self, loop: asyncio.AbstractEventLoop, ready: threading.Event) -> None:
+        self._open(loop, ready)
         asyncio.set_event_loop(loop)
         loop.run_forever()
 
-    def _run_cooperatively(self, ready: threading.Event) -> None:
-        run_forever(self._open(ready))
+    def _run_cooperatively(self, loop: asyncio.AbstractEventLoop, ready: threading.Event) -> None:
+        self._open(loop, ready)
+        run_forever(loop)
 
-    def _open(self, ready: threading.Event) -> asyncio.AbstractEventLoop:
-        """Make the loop of this thread, which sets ``ready`` as soon as it runs."""
-        loop = new_loop()
+    def _open(self, loop: asyncio.AbstractEventLoop, ready: threading.Event) -> None:
+        """Take over the loop on its thread. It sets ``ready`` as soon as it runs."""
         self._loop, self._ident = loop, threading.get_ident()
         loop.call_soon(ready.set)
-        return loop
 
 
 @atexit.register  # with the import: what a program registers afterwards runs before, and may close clients
