@@ -38,5 +38,7 @@ class BlockingConsumer(Blocking, Generic[C]):
 
     def close(self) -> None:
         """Close the consumer and the thread of its listeners."""
+        was_started = self._may_be_open
         super().close()
-        self._noticing.shutdown(wait=False, cancel_futures=True)
+        if was_started:  # else it may still be started
+            self._noticing.shutdown(wait=False, cancel_futures=True)

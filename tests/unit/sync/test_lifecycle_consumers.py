@@ -11,6 +11,7 @@ from rmqtools import ConsumeFromWhere, PullConsumer, PushConsumer, PushConsumerC
 from rmqtools.model.codes import RequestCode
 from rmqtools.sync.loop import Bridge
 from tests.support.interrupts import interrupted_when
+from tests.support.patience import PATIENCE
 from tests.unit.engine.consumer.pull_scene import TOPIC, BrokerSet, config
 
 MEMBERS, STORE = RequestCode.GET_CONSUMER_LIST_BY_GROUP, RequestCode.UPDATE_CONSUMER_OFFSET
@@ -46,6 +47,16 @@ def test_a_start_that_is_interrupted_leaves_the_group_before_it_raises(brokers):
 
     assert brokers.left == 1
     consumer.close()
+
+
+def test_a_consumer_that_is_closed_before_its_start_calls_its_queue_listener(brokers):
+    called = threading.Event()
+    consumer = PullConsumer(config(brokers), message_queue_listener=lambda *_: called.set())
+    consumer.subscribe(TOPIC)
+    consumer.close()
+
+    with consumer:
+        assert called.wait(PATIENCE)
 
 
 @pytest.mark.process  # waits for a silent broker
