@@ -94,7 +94,7 @@ class Children:
             self._await_end(grace)
         for _, process in self._started:
             process.kill()
-        stop_processes(self._directory, grace=0)  # a server that was started but not noted yet
+        stop_processes(self._directory, grace=grace)  # started again by start_server, or not noted yet
         for _, process in self._started:
             process.wait()
         self.release()

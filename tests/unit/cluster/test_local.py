@@ -1,6 +1,7 @@
 """Failures at start, with shell scripts as servers, and the state they leave."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import pytest
 from rmqtools.cluster import ClusterError, LocalCluster
 from rmqtools.cluster.children import Children
 from rmqtools.cluster.file_lock import FileLock
-from rmqtools.cluster.processes import mark, stop_processes
+from rmqtools.cluster.processes import find_processes, mark, stop_processes
 from rmqtools.cluster.state import ClusterState, ServerState
 from rmqtools.errors import ConfigError
 from tests.support.cluster_scene import JAVA_17, leftovers, wait_until, write_program
@@ -133,7 +134,7 @@ def running(directory: Path) -> "subprocess.Popen[bytes]":
         [sys.executable, "-I", "-S", "-c", stay, mark(directory), "org.apache.rocketmq.Test"],
         start_new_session=True,
     )
-    directory.mkdir()
+    directory.mkdir(exist_ok=True)
     server = ServerState("namesrv", "127.0.0.1:9876", process.pid, "")
     ClusterState(owner=1, detached=True, servers=[server]).persist(directory)
     return process
@@ -152,6 +153,17 @@ def test_a_directory_whose_cluster_runs_is_refused_by_pid_and_left_alone(root: P
     assert process.poll() is None
     os.killpg(process.pid, 9)
     process.wait()
+
+
+@pytest.mark.process
+def test_stopping_asks_a_server_that_another_process_started_again(root: Path) -> None:
+    java(root, STAY)
+
+    with Started(directory=root / "cluster", jars=[]):
+        process = running(root / "cluster")
+        wait_until(lambda: process.pid in find_processes(root / "cluster"))
+
+    assert process.wait() == -signal.SIGTERM
 
 
 @pytest.mark.process
