@@ -4,12 +4,14 @@ Every process has its directory on its command line (:func:`mark`), so no record
 that now belongs to another process is never touched, and a process whose pid could not be recorded is
 found as well. A process of another user, or one of another program, is never touched, in spite of the mark.
 
-Run as a script (``python -I -S processes.py DIRECTORY``) this file is the watchdog: it waits until
+Run as a script (``python -I -S processes.py DIRECTORY OWNER``) this file is the watchdog: it waits until
 its standard input ends, and then kills the directory's processes. The input ends when the
-process at the other end dies, even by kill -9. So this file uses only small modules of the standard library.
+process at the other end dies, even by kill -9. A forked child of that process keeps the input open, so the
+watchdog also looks for its parent. So this file uses only small modules of the standard library.
 """
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -25,6 +27,7 @@ _STARTED = (  # how an argument behind the mark begins
 )
 _OPTION = "-Drmqtools.directory="
 _ROUND = 0.05  # seconds between two checks
+_OWNER_ROUND = 1.0  # seconds between two checks whether the owner lives
 _RELEASE = b"release"
 
 
@@ -124,7 +127,7 @@ class Watchdog:
 
     def __init__(self, directory: Path) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__, str(directory)],
+            [sys.executable, "-I", "-S", __file__, str(directory), str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -145,14 +148,18 @@ class Watchdog:
         self.release()
 
 
-def watch(directory: Path) -> None:
-    """Wait for the release or the end of standard input; kill after an end without release.
+def watch(directory: Path, owner: int) -> None:
+    """Wait for the release, the end of standard input or that of the owner; kill if there was no release.
 
-    A release does not end the input where a forked child of the owner has the pipe, too.
+    Neither a release nor the owner's end ends the input where a forked child of the owner has the pipe, too.
     """
-    if sys.stdin.buffer.read(len(_RELEASE)) != _RELEASE:
+    has_input, owner_lives = False, True
+    while not has_input and owner_lives:
+        has_input = bool(select.select([sys.stdin], [], [], _OWNER_ROUND)[0])
+        owner_lives = os.getppid() == owner
+    if not has_input or sys.stdin.buffer.read(len(_RELEASE)) != _RELEASE:
         _kill_all(directory)
 
 
 if __name__ == "__main__":
-    watch(Path(sys.argv[1]))
+    watch(Path(sys.argv[1]), int(sys.argv[2]))

@@ -121,6 +121,22 @@ def test_a_watchdog_kills_when_its_owner_is_gone(tmp_path: Path, spawn: Spawn, h
 
 
 @pytest.mark.process
+def test_a_watchdog_kills_although_a_forked_child_outlives_its_owner(tmp_path: Path, spawn: Spawn) -> None:
+    owner_program = (
+        "import os, sys; from pathlib import Path; from rmqtools.cluster.processes import Watchdog\n"
+        "dog = Watchdog(Path(sys.argv[1]))\n"
+        "if os.fork(): os._exit(0)\n"
+        "sys.stdin.read()"
+    )
+    process = spawn(tmp_path)
+    command = [sys.executable, "-c", owner_program, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as owner:  # its child ends with the block
+        assert owner.wait(PATIENCE) == 0
+
+        assert process.wait(PATIENCE) == -9
+
+
+@pytest.mark.process
 def test_a_process_with_the_mark_that_is_no_server_is_left_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "print(flush=True); input()", mark(tmp_path)]
     foreign = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
