@@ -75,10 +75,8 @@ class LoopThread:
                     self._goes_on.set()
                 return
             run = self._run_cooperatively if are_threads_greenlets() else self._run
-            loop, ready = (
-                new_loop(),
-                threading.Event(),
-            )  # here: the caller gets the error if there can be none
+            loop = new_loop()  # not on its thread: the caller gets the error
+            ready = threading.Event()
             threading.Thread(target=run, args=(loop, ready), name="rmqtools-loop", daemon=True).start()
             ready.wait()
 
