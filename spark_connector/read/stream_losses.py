@@ -64,7 +64,7 @@ class LossWatch:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the stream waits: at the last check, a queue was missing that may come back."""
+        """True if, at the last check, a queue was missing that may come back."""
         return self.fail_on_data_loss and bool(self._awaited)
 
     def note(self, stored: Stored) -> None:
