@@ -8,6 +8,8 @@ from rmqtools.compat.settings import Configurable
 
 
 class _Engine(Protocol):
+    def start(self) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -28,6 +30,16 @@ class Startable(Configurable, ABC, Generic[E]):
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()
+
+    def _run(self, engine: E) -> None:
+        """Start our client. It is known before it starts: a callback may shut it down meanwhile."""
+        self._engine = engine
+        try:
+            engine.start()
+        except BaseException:
+            self._engine = None
+            raise
+        self._is_new = False
 
     def __enter__(self) -> Self:
         self.start()

@@ -82,9 +82,7 @@ class Producer(Startable[rmqtools.Producer]):
         if not self._is_new:
             raise ProducerStartFailed("the producer was shut down: make a new one")
         with raised_as(ProducerStartFailed):
-            engine = self._make(rmqtools.ProducerConfig(**self._known_settings()))
-            engine.start()
-        self._engine, self._is_new = engine, False
+            self._run(self._make(rmqtools.ProducerConfig(**self._known_settings())))
 
     def send_sync(self, msg: Message) -> SendResult:
         """Send a message and wait for the broker's answer.

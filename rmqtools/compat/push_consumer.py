@@ -110,8 +110,7 @@ class PushConsumer(Startable[rmqtools.PushConsumer]):
             engine = rmqtools.PushConsumer(config, strategy=self._strategy)
             for topic, (callback, tags) in self._subscriptions.items():
                 engine.subscribe(topic, self._listener(callback), tags=tags)
-            engine.start()
-        self._engine, self._is_new = engine, False
+            self._run(engine)
 
     def _listener(self, callback: Callback) -> "rmqtools.MessageListener":
         return _listen_in_order(callback) if self._settings["orderly"] else _listen(callback)

@@ -152,6 +152,22 @@ def test_a_callback_may_shut_its_consumer_down(consumer, producer) -> None:
     assert done.wait(10)
 
 
+def test_a_callback_may_shut_its_consumer_down_while_it_starts(consumer, cluster) -> None:
+    cluster.store("orders", b"waits")  # in the queue 0
+    cluster.fault(code=RequestCode.QUERY_CONSUMER_OFFSET, topic="orders", queue_id=1, times=None, answer=None)
+
+    def stop(_message) -> ConsumeStatus:
+        consumer.shutdown()
+        return SUCCESS
+
+    consumer.subscribe("orders", stop)
+    consumer.start()  # waits for the queue 1 until then
+
+    wait_until(lambda: not cluster.members("billing"))
+    with pytest.raises(PushConsumerStartFailed, match="shut down"):
+        consumer.start()
+
+
 class OneQueue:
     """Gives every member the first queue only."""
 
