@@ -34,18 +34,27 @@ class Drain:
             AssertionError: there were fewer when the time was over; the text names those that came.
             TopicNotFoundError: there is no such topic; with ``count``, not when the time was over either.
         """
+        before = dict(self._next)
+        try:
+            found = self._wait(topic, count, timeout)
+        except BaseException:
+            self._next = before  # what came is not returned: the next call has it
+            raise
+        return sorted(found, key=lambda one: (one.broker_name, one.queue_id, one.queue_offset))
+
+    def _wait(self, topic: str, count: int, timeout: float) -> list[MessageExt]:
         deadline = SYSTEM_CLOCK.monotonic() + timeout
         found = self._new(topic, wait=bool(count))
         while len(found) < count:
-            if SYSTEM_CLOCK.monotonic() > deadline:
-                self._new(topic, wait=False)  # an unknown topic is the better reason
+            if not (is_over := SYSTEM_CLOCK.monotonic() > deadline):
+                threading.Event().wait(_PAUSE)
+            found += self._new(topic, wait=not is_over)  # at last, an unknown topic is the better reason
+            if is_over and len(found) < count:
                 bodies = [message.body[:40] for message in found[:10]]
                 raise AssertionError(
                     f"topic {topic!r}: {len(found)} of {count} messages after {timeout} s: {bodies}"
                 )
-            threading.Event().wait(_PAUSE)
-            found += self._new(topic, wait=True)
-        return sorted(found, key=lambda one: (one.broker_name, one.queue_id, one.queue_offset))
+        return found
 
     def _new(self, topic: str, *, wait: bool) -> list[MessageExt]:
         """Return new messages; ``wait``: none if there is no such topic yet."""

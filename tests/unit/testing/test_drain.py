@@ -8,7 +8,7 @@ import pytest
 from rmqtools import Admin, Client, ClientConfig, MessageQueue
 from rmqtools.errors import TopicNotFoundError
 from rmqtools.model.codes import RequestCode
-from rmqtools.testing import Drain, FakeCluster
+from rmqtools.testing import Drain, FakeCluster, Reaction
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE
 
@@ -75,3 +75,14 @@ def test_messages_that_do_not_come_in_time_fail_the_test_with_those_that_came(cl
 
     with pytest.raises(AssertionError, match=r"'orders': 1 of 2 messages after 0\.05 s: \[b'only'\]"):
         drain("orders", 2, timeout=0.05)
+    assert [message.body for message in drain("orders")] == [b"only"]
+
+
+def test_a_message_that_comes_during_the_only_look_is_returned(cluster, drain) -> None:
+    def store_behind(_request) -> Reaction:
+        cluster.store("orders", b"late")  # in the first queue, which has been read
+        return Reaction.PASS
+
+    cluster.fault(code=RequestCode.GET_MAX_OFFSET, broker="broker-b", queue_id=1, answer=store_behind)
+
+    assert [message.body for message in drain("orders", 1, timeout=0.0)] == [b"late"]
