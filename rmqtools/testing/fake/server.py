@@ -31,8 +31,10 @@ class Peer(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def write(self, data: bytes) -> None:
-        """Write bytes unchanged; do nothing if the connection is closed."""
-        if self._transport is not None and not self._transport.is_closing():
+        """Write bytes unchanged, when the server does not stand still; not if the connection is closed."""
+        if (unwritten := self._server.unwritten) is not None:
+            unwritten.append((self, data))
+        elif self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
     def answer(self, request: RemotingCommand, answer: Answer) -> None:
@@ -101,6 +103,7 @@ class Server:
         self._opening: asyncio.Task[asyncio.Server] | None = None
         self.peers: list[Peer] = []
         self.accepted = 0  # connections so far
+        self.unwritten: list[tuple[Peer, bytes]] | None = None  # while it stands still, what is not written
         self.addr = ""
 
     @property
@@ -119,6 +122,7 @@ class Server:
     def stop(self) -> None:
         """Stop listening and break all connections."""
         opening, self._opening = self._opening, None
+        self.unwritten = None
         if opening is not None and opening.done():
             opening.result().close()
         elif opening is not None:
@@ -156,6 +160,17 @@ class Server:
         """Break all connections."""
         for peer in [*self.peers]:
             peer.drop()
+
+    def freeze(self) -> None:
+        """Write nothing until :meth:`thaw`."""
+        if self.unwritten is None:
+            self.unwritten = []
+
+    def thaw(self) -> None:
+        """Write what was not written meanwhile."""
+        unwritten, self.unwritten = self.unwritten, None
+        for peer, data in unwritten or ():
+            peer.write(data)
 
     def say(self, data: bytes) -> None:
         """Write to all connections."""

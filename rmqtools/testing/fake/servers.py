@@ -119,8 +119,9 @@ class Servers:
         """See :meth:`FakeCluster.stop`."""
         self._by_name[name].stop()
         self._stops[name] += 1
-        if (backlog := self._frozen.get(name)) is not None:
-            backlog.requests.clear()  # its buffers are gone
+        if (backlog := self._frozen.pop(name, None)) is not None:  # its buffers are gone
+            for peer in backlog.closed:
+                self._forget[name](peer)
         if name in self._places and not in_route:
             master, broker_id = self._places[name]
             self._known[master].addrs.pop(broker_id, None)
@@ -147,13 +148,15 @@ class Servers:
 
     def freeze(self, name: str) -> None:
         """See :meth:`FakeCluster.freeze`."""
+        self._by_name[name].freeze()
         self._frozen.setdefault(name, _Backlog())
 
     def thaw(self, name: str) -> None:
         """See :meth:`FakeCluster.thaw`."""
         if (backlog := self._frozen.pop(name, None)) is None:
             return
-        forget = self._forget.get(name, _forget_nothing)
+        self._by_name[name].thaw()
+        forget = self._forget[name]
         for peer in backlog.closed:
             forget(peer)
             self._timers.after(_SCAN_SECONDS, partial(forget, peer))

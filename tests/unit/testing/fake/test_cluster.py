@@ -25,6 +25,7 @@ from rmqtools.errors import (
     TopicNotFoundError,
 )
 from rmqtools.model.running_info import ConsumerRunningInfo, ProcessQueueInfo
+from rmqtools.protocol.messages.stored import decode_messages
 from rmqtools.testing import (
     NAME_SERVER,
     FakeCluster,
@@ -32,6 +33,10 @@ from rmqtools.testing import (
     RequestCode,
     ResponseCode,
 )
+from tests.behaviour.site import pull_header
+from tests.behaviour.wire import Wire
+from tests.support.cluster_scene import wait_until
+from tests.support.patience import PATIENCE
 
 SEND = RequestCode.SEND_MESSAGE_V2
 Q0 = MessageQueue("T", "broker-a", 0)
@@ -222,3 +227,30 @@ async def test_a_condition_is_refused_as_by_a_broker_with_its_defaults() -> None
         with pytest.raises(BrokerError, match="filter message by SQL92"):
             await consumer.start()
         await consumer.close()
+
+
+def test_a_server_that_stands_still_answers_no_pull_that_it_holds_before_it_goes_on() -> None:
+    with FakeCluster() as cluster:
+        cluster.create_topic("T")
+        wire = Wire(cluster.addr())
+        held = wire.send(pull_header("T", 0, suspend=PATIENCE))
+        wait_until(lambda: cluster.requests(RequestCode.PULL_MESSAGE))
+        cluster.freeze("broker-a")
+        cluster.store("T", b"meanwhile")
+        was_answered = wire.is_answered(held, within=0.1)
+        cluster.thaw("broker-a")
+
+        assert not was_answered
+        assert [message.body for message in decode_messages(wire.answer(held).body)] == [b"meanwhile"]
+        wire.close()
+
+
+def test_a_server_that_stood_still_when_it_stopped_works_after_its_restart() -> None:
+    with FakeCluster() as cluster:
+        cluster.create_topic("T")
+        cluster.freeze("broker-a")
+        cluster.stop("broker-a")
+        cluster.restart("broker-a")
+
+        with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
+            assert admin.max_offset(Q0) == 0
