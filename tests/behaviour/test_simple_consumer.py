@@ -341,3 +341,19 @@ def test_in_order_a_message_that_is_not_acknowledged_blocks_and_comes_first_agai
     again = receive(consumer, 2)
 
     assert [(one.body, one.reconsume_times) for one in again] == [(b"0", 1), (b"1", 0)]
+
+
+def test_what_was_consumed_comes_again_after_a_reset(site, producer, topic, group, member):
+    queue = MessageQueue(topic, site.broker, 0)
+    for number in range(3):
+        producer.send(Message(topic, b"%d" % number), queue=queue)
+    consumer = member()
+    consumer.ack(receive(consumer, 3))
+
+    site.admin.reset_queue_offset(group, queue, 1)
+    again = receive(consumer, 2)
+    consumer.ack(again)
+    site.admin.reset_offsets(group, topic, 0)
+    all_again = receive(consumer, 3)
+
+    assert (bodies(again), bodies(all_again)) == ([b"1", b"2"], [b"0", b"1", b"2"])

@@ -66,8 +66,9 @@ class QueueLog:
         self._entries.append(entry)
 
     def at(self, offset: int) -> Entry | None:
-        """Return the message at an offset; None: erased."""
-        return self._entries[offset - self._first]
+        """Return the message at an offset; None: there is none, as where it was erased."""
+        is_there = max(self._first, self.min_offset) <= offset < self.max_offset
+        return self._entries[offset - self._first] if is_there else None
 
     def entries(self) -> list[Entry]:
         """All messages except erased ones."""

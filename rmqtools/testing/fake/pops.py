@@ -6,6 +6,7 @@ Source of the rules: PopMessageProcessor, AckMessageProcessor, ChangeInvisibleTi
 ConsumerOrderInfoManager, NotificationProcessor (broker 5.5.0, without its key-value service).
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -50,10 +51,12 @@ class _Place(NamedTuple):
 class _Hidden:
     """A message that was handed out."""
 
+    entry: Entry | None  # None: there was none
     pop_time: int
     until: float
     timer: Timer | None = None
     counts: bool = True  # as a try, when it comes again
+    is_left: bool = False  # its group's offset was reset since: it comes again, and holds no offset back
 
 
 @dataclass(eq=False)
@@ -81,7 +84,9 @@ class Pops:
     def __init__(self, state: State) -> None:
         self._state = state
         self._next: dict[_Place, int] = {}
-        self._hidden: dict[tuple[_Place, int], _Hidden] = {}
+        self._hidden: defaultdict[_Place, dict[tuple[int, int], _Hidden]] = defaultdict(
+            dict
+        )  # by offset, time
         self._orders: dict[_Place, _Order] = {}
         self._held: list[_Held] = []
         self.handlers: Handlers = {
@@ -175,6 +180,7 @@ class Pops:
 
     def _take(self, place: _Place, header: PopMessageRequestHeader, most: int, pop_time: int) -> list[Entry]:
         """Take messages of one queue and hide them."""
+        self._follow_reset(place)
         if header.order and self._is_blocked(place, header.attempt_id):
             return []
         queue = self._state.log.queue(place.topic, place.queue_id)
@@ -187,15 +193,24 @@ class Pops:
                 taken.append(entry)
             offset += 1
         until = self._state.timers.monotonic() + header.invisible_time / 1000
-        hidden = {entry.queue_offset: _Hidden(pop_time, until) for entry in taken}
+        hidden = {entry.queue_offset: _Hidden(entry, pop_time, until) for entry in taken}
         if not header.order:
             self._next[place] = offset
+            self._state.offsets.setdefault(place, offset)
             for each, one in hidden.items():
                 self._hide(place, each, one)
+            self._commit(place)
         elif hidden:
             self._order(place, header.attempt_id, hidden)
-        self._commit(place)
         return taken
+
+    def _follow_reset(self, place: _Place) -> None:
+        """Go on where an administrator has put the group, whatever is hidden."""
+        if (reset := self._state.resets.pop(place, None)) is not None:
+            self._state.offsets[place] = reset
+            self._orders.pop(place, None)
+            for one in self._hidden[place].values():
+                one.is_left = True
 
     def _left(self, header: PopMessageRequestHeader) -> int:
         """Return how many messages a pop leaves behind."""
@@ -208,23 +223,39 @@ class Pops:
     def _begin(self, place: _Place, header: PopMessageRequestHeader) -> int:
         """Return the offset of a group's next message."""
         queue = self._state.log.queue(place.topic, place.queue_id)
-        known = self._next.get(place, self._state.offsets.get(place))
+        known = self._known(place)
         if known is None:
             from_end = header.init_mode == POP_FROM_MAX and queue.min_offset and place.topic == header.topic
             known = queue.max_offset if from_end else queue.min_offset
-        return max(known, queue.min_offset)
+        return max(min(known, queue.max_offset), queue.min_offset)
+
+    def _known(self, place: _Place) -> int | None:
+        """Return where a group goes on in a queue; None: it has not begun."""
+        known = self._state.offsets.get(place)
+        return max(known or 0, self._next.get(place, 0)) if self._waiting(place) else known
+
+    def _waiting(self, place: _Place) -> list[int]:
+        """Return the offsets of the messages that hold the group's offset back."""
+        hidden = self._hidden[place].items()
+        return [offset for (offset, _), one in hidden if self._holds_back(place, offset, one)]
+
+    def _holds_back(self, place: _Place, offset: int, hidden: _Hidden) -> bool:
+        """Return whether a hidden message is still where it was, and its group's offset was not reset."""
+        entry = self._state.log.queue(place.topic, place.queue_id).at(offset)
+        return entry is not None and entry is hidden.entry and not hidden.is_left
 
     def _hide(self, place: _Place, offset: int, hidden: _Hidden) -> None:
         seconds = max(0.0, hidden.until - self._state.timers.monotonic())
-        self._hidden[place, offset] = hidden
-        hidden.timer = self._state.timers.after(seconds, lambda: self._revive(place, offset))
+        self._hidden[place][offset, hidden.pop_time] = hidden
+        hidden.timer = self._state.timers.after(seconds, lambda: self._revive(place, offset, hidden))
 
-    def _revive(self, place: _Place, offset: int) -> None:
+    def _revive(self, place: _Place, offset: int, hidden: _Hidden) -> None:
         """Store a message that was not acknowledged for its next delivery."""
-        hidden = self._hidden.pop((place, offset))
+        self._hidden[place].pop((offset, hidden.pop_time), None)
+        if self._holds_back(place, offset, hidden):
+            self._commit(place)
         entry = self._state.log.queue(place.topic, place.queue_id).at(offset)
-        self._commit(place)
-        if entry is None:
+        if entry is None or entry is not hidden.entry:
             return
         message = entry.decode(self._state.name, decompress=False)
         topic = (
@@ -245,10 +276,10 @@ class Pops:
         )
 
     def _commit(self, place: _Place) -> None:
-        """Move the group's offset to its first message that is not settled."""
-        waiting = [offset for known, offset in self._hidden if known == place]
-        if place in self._next:
-            self._state.offsets[place] = min(waiting, default=self._next[place])
+        """Move the group's offset to its first message that is not settled, unless it was deleted."""
+        if place in self._state.offsets:
+            end = self._next.get(place, self._state.offsets[place])
+            self._state.offsets[place] = min(self._waiting(place), default=end)
 
     def _order(self, place: _Place, attempt_id: str | None, hidden: dict[int, _Hidden]) -> None:
         """Note an answer in order; messages that were in the one before have one more try."""
@@ -299,19 +330,18 @@ class Pops:
             if order.hidden[offset].pop_time == pop_time:
                 self._settle_in_order(place, order, offset)
             return
-        hidden = self._hidden.get((place, offset))
-        if hidden is not None and hidden.pop_time == pop_time:
-            del self._hidden[place, offset]
+        hidden = self._hidden[place].pop((offset, pop_time), None)
+        if hidden is not None:
             if hidden.timer is not None:
                 self._state.timers.cancel(hidden.timer)
-            self._commit(place)
+            if self._holds_back(place, offset, hidden):
+                self._commit(place)
 
     def _settle_in_order(self, place: _Place, order: _Order, offset: int) -> None:
         """Acknowledge a message in order; the offset goes on to the first that is not acknowledged."""
         last = max(order.hidden)
         del order.hidden[offset]
-        self._next[place] = min(order.hidden, default=last + 1)
-        self._commit(place)
+        self._state.offsets[place] = min(order.hidden, default=last + 1)
         self.appended((place.topic, place.queue_id))
 
     def _change(self, request: RemotingCommand, _: Peer) -> RemotingCommand:
@@ -324,7 +354,8 @@ class Pops:
         if info.revive_qid == _IN_ORDER:
             return self._change_in_order(place, header, info.pop_time, until)
         self._settle(place, header.offset, info.pop_time)
-        self._hide(place, header.offset, _Hidden(now, until, counts=not header.suspend))
+        entry = self._state.log.queue(place.topic, place.queue_id).at(header.offset)
+        self._hide(place, header.offset, _Hidden(entry, now, until, counts=not header.suspend))
         return succeeded(
             ChangeInvisibleTimeResponseHeader(
                 pop_time=now, invisible_time=header.invisible_time, revive_qid=info.revive_qid
@@ -355,8 +386,8 @@ class Pops:
             if header.order and self._is_blocked(place, header.attempt_id):
                 continue
             queue = self._state.log.queue(place.topic, place.queue_id)
-            known = self._next.get(place, self._state.offsets.get(place, queue.min_offset))
-            if queue.max_offset > known:
+            known = self._known(place)
+            if queue.max_offset > (queue.min_offset if known is None else known):
                 return True
         return False
 
