@@ -98,6 +98,7 @@ def pull_header(
         "max_msg_nums": 32,
         "sys_flag": build_pull_sys_flag(subscription=True, suspend=bool(suspend)),
         "commit_offset": 0,
+        "sub_version": 0,
     }
     return PullMessageRequestHeader(
         consumer_group=group,
@@ -105,7 +106,6 @@ def pull_header(
         queue_offset=offset,
         suspend_timeout_millis=int(suspend * 1000),
         subscription=tags,
-        sub_version=0,
         expression_type="TAG",
         **(given | fields),
     )
@@ -139,15 +139,17 @@ def commit(wire: Wire, group: str, topic: str, offset: int) -> RemotingCommand:
     return wire.ask(header)
 
 
-def heartbeat(wire: Wire, client_id: str, group: str, topic: str, tags: str = "*") -> RemotingCommand:
-    """Say that a client is a member of a consumer group."""
+def heartbeat(
+    wire: Wire, client_id: str, group: str, topic: str, tags: str = "*", *, version: int | None = None
+) -> RemotingCommand:
+    """Say that a client is a member of a consumer group; ``version`` of its subscription: now."""
     codes = () if tags == "*" else (java_hash_code(tags),)
     subscription = SubscriptionData(
         topic=topic,
         sub_string=tags,
         tags_set=() if tags == "*" else (tags,),
         code_set=codes,
-        sub_version=int(time.time() * 1000),
+        sub_version=int(time.time() * 1000) if version is None else version,
     )
     data = ConsumerData(group_name=group, subscription_data_set=(subscription,))
     return wire.ask(HeartbeatRequestHeader(), format_heartbeat(client_id, (), (data,)))

@@ -209,6 +209,22 @@ def test_a_pull_without_subscription_takes_that_of_the_heartbeat(wire, topic, gr
 
 
 @pytest.mark.process
+def test_of_two_subscriptions_of_a_group_the_newer_one_counts_and_a_pull_of_a_newer_one_is_refused(
+    make_wire, topic, group
+):
+    one, two = make_wire(), make_wire()
+    for tags in ("a", "b"):
+        send(one, topic, tags.encode(), properties={"TAGS": tags})
+    heartbeat(one, "one", group, topic, "a", version=100)
+    heartbeat(two, "two", group, topic, "b", version=50)
+    own = {"group": group, "sys_flag": 0}
+
+    assert [message.body for message in pulled(one, topic, **own, sub_version=100)] == [b"a"]
+    assert pull(one, topic, **own, sub_version=101).code == ResponseCode.SUBSCRIPTION_NOT_LATEST
+    heartbeat(two, "two", group, topic, "b", version=150)
+    assert [message.body for message in pulled(one, topic, **own)] == [b"b"]
+
+
 def test_a_long_poll_ends_with_the_message_it_waits_for(make_wire, topic):
     waiting, other = make_wire(), make_wire()
     opaque = waiting.send(pull_header(topic, 0, suspend=15))

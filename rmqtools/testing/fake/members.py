@@ -4,7 +4,7 @@ Source of the rules: ClientManageProcessor, ConsumerManager, DefaultConsumerIdsC
 RebalanceLockManager (broker 5.5.0).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.group import (
@@ -42,7 +42,7 @@ from rmqtools.testing.fake.state import Handlers, State, refused, succeeded
 
 @dataclass
 class _ConsumerGroup:
-    """A consumer group: its members by connection, and its last heartbeat."""
+    """A consumer group: its members by connection, and its last heartbeat with the newest subscriptions."""
 
     data: ConsumerData
     peers: dict[Peer, str] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Members:
         return self._clients.get(client_id)
 
     def subscription(self, group: str, topic: str) -> SubscriptionData | None:
-        """Return the subscription of a topic in the group's last heartbeat."""
+        """Return the group's subscription of a topic."""
         known = self._consumers.get(group)
         told = () if known is None else known.data.subscription_data_set
         return next((data for data in told if data.topic == topic), None)
@@ -138,7 +138,7 @@ class Members:
         known = self._consumers.setdefault(data.group_name, _ConsumerGroup(data))
         is_news = known.peers.get(peer) != client_id or _topics(known.data) != _topics(data)
         known.peers[peer] = client_id
-        known.data = data
+        known.data = replace(data, subscription_data_set=_newest(known.data, data))
         if is_news:
             self._notify(data.group_name)
 
@@ -255,3 +255,10 @@ class Members:
 def _topics(data: ConsumerData) -> set[str]:
     """Return the subscribed topics of a group. Members are notified of new topics, not of new expressions."""
     return {one.topic for one in data.subscription_data_set}
+
+
+def _newest(before: ConsumerData, data: ConsumerData) -> tuple[SubscriptionData, ...]:
+    """Return the subscriptions after a heartbeat: of each of its topics the newer one, whoever told it."""
+    known = {one.topic: one for one in before.subscription_data_set}
+    told = [(known.get(one.topic, one), one) for one in data.subscription_data_set]
+    return tuple(new if new.sub_version > old.sub_version else old for old, new in told)

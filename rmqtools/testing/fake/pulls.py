@@ -118,6 +118,9 @@ class Pulls:
             if told is None:
                 remark = "the consumer's subscription not exist"
                 return refused(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
+            if told.sub_version < header.sub_version:
+                remark = "the consumer's subscription not latest"
+                return refused(ResponseCode.SUBSCRIPTION_NOT_LATEST, remark)
             expression, kind = told.sub_string, told.expression_type
         else:
             expression, kind = header.subscription or SUB_ALL, header.expression_type or TAG
