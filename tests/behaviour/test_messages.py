@@ -199,6 +199,15 @@ def test_a_pull_of_what_is_not_there_is_refused(wire, topic, group, named, code)
     assert pull(wire, fields.pop("topic"), 0, **fields).code == code
 
 
+def test_a_pull_of_a_group_that_may_not_consume_is_refused(site, wire, topic, group):
+    send(wire, topic)
+    site.admin.create_group(group, consume_enable=False)
+    refusal = pull(wire, topic, group=group)
+
+    assert refusal.code == ResponseCode.NO_PERMISSION
+    assert refusal.remark == f"subscription group no permission, {group}"
+
+
 def test_a_pull_without_subscription_takes_that_of_the_heartbeat(wire, topic, group):
     heartbeat(wire, "one", group, topic, tags="a")
     for tag in "aba":

@@ -15,7 +15,7 @@ import pytest
 
 from rmqtools import Message, MessageQueue, SimpleConsumer, SimpleConsumerConfig
 from rmqtools.cluster import LocalCluster
-from rmqtools.errors import AcknowledgeError, ReceiptError
+from rmqtools.errors import AcknowledgeError, BrokerError, ReceiptError
 from rmqtools.model.message import MessageExt
 from rmqtools.model.names import dlq_topic
 from rmqtools.protocol.headers.pop_extra_info import parse_extra_info
@@ -357,3 +357,10 @@ def test_what_was_consumed_comes_again_after_a_reset(site, producer, topic, grou
     all_again = receive(consumer, 3)
 
     assert (bodies(again), bodies(all_again)) == ([b"1", b"2"], [b"0", b"1", b"2"])
+
+
+def test_a_group_that_may_not_consume_is_refused(site, group, member):
+    site.admin.create_group(group, consume_enable=False)
+
+    with pytest.raises(BrokerError, match=f"subscription group no permission, {group}"):
+        member().receive()

@@ -115,7 +115,8 @@ class Pops:
             return refused(ResponseCode.INVALID_PARAMETER, "pop message's num is greater than 32")
         if (refusal := self._refusal(header.topic, header.queue_id)) is not None:
             return refusal
-        self._state.group(header.consumer_group)
+        if (refusal := self._state.group_refusal(header.consumer_group)) is not None:
+            return refusal
         if (answer := self._found(header)) is not None:
             return answer
         return None if self._hold(_Held(request, peer, header)) else _nothing(header)

@@ -97,8 +97,9 @@ class Pulls:
         return self._answer(header, found)
 
     def _refusal(self, header: PullMessageRequestHeader) -> RemotingCommand | None:
+        if refusal := self._state.group_refusal(header.consumer_group):
+            return refusal
         topic = self._state.topics.get(header.topic)
-        self._state.group(header.consumer_group)
         if topic is None:
             remark = f"topic[{header.topic}] not exist, apply first please!"
             return refused(ResponseCode.TOPIC_NOT_EXIST, remark)

@@ -53,6 +53,12 @@ class State:
         """Return the settings of a group; created if missing."""
         return self.groups.setdefault(name, SubscriptionGroupConfig(group_name=name))
 
+    def group_refusal(self, name: str) -> RemotingCommand | None:
+        """Return the refusal to a group that may not consume; creates the group if it is missing."""
+        if self.group(name).consume_enable:
+            return None
+        return refused(ResponseCode.NO_PERMISSION, f"subscription group no permission, {name}")
+
 
 def succeeded(header: Header | None = None, body: bytes = b"") -> RemotingCommand:
     """Return an answer with code SUCCESS."""
