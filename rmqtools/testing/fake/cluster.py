@@ -369,13 +369,14 @@ class FakeCluster:
         await self.close()
 
     def __enter__(self) -> Self:
-        self._thread = LoopThread(THREAD_NAME)
-        self._thread.start()
+        thread = LoopThread(THREAD_NAME)
+        thread.start()
         try:
-            self._thread.run(self.start())
+            thread.run(self.start())
         except BaseException:
-            self._thread.stop()
+            thread.stop()
             raise
+        self._thread = thread
         return self
 
     def __exit__(

@@ -80,6 +80,16 @@ def test_it_cannot_be_started_twice() -> None:
         asyncio.run(cluster.start())
 
 
+def test_a_second_block_is_refused_and_the_first_one_works_and_ends() -> None:
+    threads = set(threading.enumerate())
+    with FakeCluster() as cluster:
+        with pytest.raises(ClientStateError, match="make another one"), cluster:
+            pass
+        cluster.create_topic("T")
+
+    assert set(threading.enumerate()) == threads
+
+
 def test_messages_of_a_topic_that_is_not_there_are_not_stored() -> None:
     with FakeCluster() as cluster, pytest.raises(TopicNotFoundError, match="create_topic first"):
         cluster.store("T", b"one")
