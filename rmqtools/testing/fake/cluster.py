@@ -308,7 +308,7 @@ class FakeCluster:
         self._call(lambda: self._timers.advance(seconds))
 
     def stop(self, name: str, *, in_route: bool = True) -> None:
-        """Stop a server as a power cut would, also a frozen one; its stored messages remain.
+        """Stop a server as a power cut would, also a frozen one; its messages remain, its locks do not.
 
         ``in_route``: routes still contain it, as until the name server notices.
         """

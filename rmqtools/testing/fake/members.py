@@ -57,6 +57,7 @@ class Members:
         self._producers: dict[str, list[Peer]] = {}
         self._clients: dict[str, Peer] = {}  # producers by client id
         self._locks: dict[tuple[str, MessageQueue], tuple[str, float]] = {}
+        self._locks_of_start = 0  # the start of the broker that has them: they are only in its memory
         self._ghosts: dict[tuple[str, str], Peer] = {}
         self._reports: dict[tuple[str, str], ConsumerRunningInfo | None] = {}
         self.handlers: Handlers = {
@@ -105,6 +106,9 @@ class Members:
 
     def lock_owner(self, group: str, queue: MessageQueue) -> str | None:
         """Return the client that has locked a queue."""
+        if self._locks_of_start != self._state.boot_timestamp_ms:
+            self._locks_of_start = self._state.boot_timestamp_ms
+            self._locks.clear()
         owner, until = self._locks.get((group, queue), (None, 0.0))
         return owner if self._state.timers.monotonic() < until else None
 

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from time import perf_counter
 from typing import Any
 
@@ -25,7 +25,9 @@ from rmqtools.errors import (
     TopicNotFoundError,
 )
 from rmqtools.model.running_info import ConsumerRunningInfo, ProcessQueueInfo
+from rmqtools.protocol.headers.group import LockBatchMqRequestHeader
 from rmqtools.protocol.messages.stored import decode_messages
+from rmqtools.protocol.wire.bodies import format_lock
 from rmqtools.testing import (
     NAME_SERVER,
     FakeCluster,
@@ -264,3 +266,15 @@ def test_a_server_that_stood_still_when_it_stopped_works_after_its_restart() -> 
 
         with Admin(ClientConfig(name_server=cluster.name_server)) as admin:
             assert admin.max_offset(Q0) == 0
+
+
+def test_a_broker_that_was_started_again_has_no_locks() -> None:
+    with FakeCluster() as cluster:
+        cluster.create_topic("T")
+        with closing(Wire(cluster.addr())) as wire:
+            wire.ask(LockBatchMqRequestHeader(), format_lock("g", "one", [Q0]))
+        before = cluster.lock_owner("g", Q0)
+        cluster.stop("broker-a")
+        cluster.restart("broker-a")
+
+        assert (before, cluster.lock_owner("g", Q0)) == ("one", None)
