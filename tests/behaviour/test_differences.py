@@ -9,10 +9,14 @@ import pytest
 from rmqtools import Message, Producer, ProducerConfig
 from rmqtools.model.codes import RequestCode, ResponseCode
 from rmqtools.model.sys_flag import MessageSysFlag
-from rmqtools.protocol.headers.group import QueryAssignmentRequestHeader
+from rmqtools.protocol.headers.group import (
+    GetConsumerRunningInfoRequestHeader,
+    QueryAssignmentRequestHeader,
+)
 from rmqtools.protocol.headers.pull import PopMessageRequestHeader
 from rmqtools.testing import FakeCluster
 from tests.behaviour.site import (
+    heartbeat,
     max_offset,
     producer_heartbeat,
     pull,
@@ -56,6 +60,13 @@ def test_the_fake_multiplies_delays_by_0(site, wire, topic) -> None:
 
     waited = message.store_timestamp_ms - message.born_timestamp_ms
     assert (waited >= 900) is (site.fake is None)
+
+
+@FAKE
+def test_the_fake_delivers_a_message_with_a_time_at_once(wire, topic) -> None:
+    send(wire, topic, properties={"TIMER_DELIVER_MS": str(1 << 41)})
+
+    assert len(pulled(wire, topic)) == 1
 
 
 @FAKE
@@ -114,6 +125,14 @@ def test_the_fake_refuses_sql_filters(wire, topic) -> None:
 @FAKE
 def test_the_fake_shares_out_no_queues(wire) -> None:
     assert wire.ask(QueryAssignmentRequestHeader()).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+
+
+@FAKE
+def test_the_fake_asks_no_member_for_a_report(wire, topic, group) -> None:
+    heartbeat(wire, "one", group, topic)
+    answer = wire.ask(GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id="one"))
+
+    assert answer.code == ResponseCode.CONSUMER_NOT_ONLINE
 
 
 @FAKE

@@ -9,8 +9,11 @@ Intended differences from real brokers 5.5.0:
 - A reply is acknowledged as soon as it is pushed; a real broker waits for the requesting client.
 - Slaves have their master's messages, topics, groups and offsets at once (real ones all but the messages
   within a minute), and serve reads (real ones if ``slaveReadEnable`` is set).
-- There are no SQL92 filters (as in a broker with default settings), no POP, no static topics and no access
-  control. A request with an unknown code is answered REQUEST_CODE_NOT_SUPPORTED.
+- Popped messages whose time is over come again at once; a real broker needs some seconds.
+- Messages with a time of delivery come at once, and cannot be recalled.
+- Brokers ask no member for a report: they know only those that a test gives (``add_member``).
+- There are no SQL92 filters (as in a broker with default settings), no queues shared out by brokers, no
+  static topics and no access control. A request with an unknown code is answered REQUEST_CODE_NOT_SUPPORTED.
 
 The tests of ``tests/behaviour`` run against this cluster and against a real one.
 """
