@@ -1,10 +1,12 @@
 """Messages to send, and messages received."""
 
+import re
 from typing import SupportsIndex
 
 import rmqtools
 from rmqtools.compat.consts import MessageProperty
 from rmqtools.compat.exceptions import NullPointerException, RocketMQException
+from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message_const import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_KEYS,
@@ -166,18 +168,22 @@ def plain_message(message: Message, sharding_key: str | None = None) -> "rmqtool
     Raises:
         NullPointerException: it is None.
         TypeError: it is no :class:`Message`.
+        MessageRejectedError: its delay level is no whole number.
     """
     if message is None:
         raise NullPointerException("the message is None: make a Message(topic)")
     if not isinstance(message, Message):
         raise TypeError(f"{message!r} is {type(message).__name__}: want a rmqtools.compat.client.Message")
     properties = dict(message._properties)
+    level = properties.pop(PROPERTY_DELAY_TIME_LEVEL, "0")
+    if not re.fullmatch("-?[0-9]+", level):
+        raise MessageRejectedError(f"property DELAY {level!r}: want 1 to 18, or 0 for none")
     return rmqtools.Message(
         message._topic,
         message._body,
         tags=properties.pop(PROPERTY_TAGS, None),
         keys=properties.pop(PROPERTY_KEYS, ""),
-        delay_level=int(properties.pop(PROPERTY_DELAY_TIME_LEVEL, 0)),
+        delay_level=int(level),
         properties=properties,
         sharding_key=sharding_key,
     )

@@ -72,6 +72,15 @@ def test_each_way_to_send_has_its_exception_whose_cause_is_ours(producer, send, 
     assert isinstance(late.value.__cause__, ClientStateError)
 
 
+@pytest.mark.parametrize("level", ["abc", "3.0", "1_0"])
+def test_a_delay_that_is_no_level_is_refused_by_the_send(producer, level) -> None:
+    message = message_of()
+    message.set_property("DELAY", level)
+
+    with pytest.raises(ProducerSendSyncFailed, match=f"DELAY '{level}': want 1 to 18"):
+        producer.send_sync(message)
+
+
 def test_a_send_before_the_start_is_an_exception() -> None:
     with pytest.raises(ProducerSendSyncFailed, match=r"not started: call start\(\)"):
         Producer("shop").send_sync(message_of())
