@@ -78,7 +78,8 @@ class PushConsumer(Startable[rmqtools.PushConsumer]):
 
         Raises:
             TypeError: the callback cannot be called.
-            ConsumerException: after the start: a name or an expression that cannot be used.
+            ConsumerException: after the start: a name or an expression that cannot be used; or the consumer
+                was shut down.
         """
         if not callable(callback):
             raise TypeError(
@@ -88,6 +89,8 @@ class PushConsumer(Startable[rmqtools.PushConsumer]):
         if self._engine is not None:
             with raised_as(ConsumerException):
                 self._engine.subscribe(name, self._listener(callback), tags=tags)
+        elif not self._is_new:
+            raise ConsumerException(f"topic {name!r}: the consumer was shut down: make a new one")
         self._subscriptions[name] = (callback, tags)
 
     def start(self) -> None:

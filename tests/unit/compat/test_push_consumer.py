@@ -208,6 +208,8 @@ def test_settings_after_the_start_and_a_second_life_are_refused(consumer) -> Non
     consumer.shutdown()
     with pytest.raises(PushConsumerStartFailed, match="make a new one"):
         consumer.start()
+    with pytest.raises(ConsumerException, match="'orders': the consumer was shut down: make a new one"):
+        consumer.subscribe("orders", Heard())
 
 
 @pytest.mark.process
