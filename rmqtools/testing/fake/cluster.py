@@ -129,7 +129,8 @@ class FakeCluster:
 
         ``fields``: see :func:`stored_message`.
         """
-        queue = queue or MessageQueue(topic, self._first, 0)
+        homes = (name for name, broker in self._brokers.items() if topic in broker.state.topics)
+        queue = queue or MessageQueue(topic, next(homes, self._first), 0)
         state = self._brokers[queue.broker_name].state
 
         def store() -> list[MessageExt]:

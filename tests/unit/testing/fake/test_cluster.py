@@ -97,6 +97,14 @@ def test_messages_of_a_topic_that_is_not_there_are_not_stored() -> None:
         cluster.store("T", b"one")
 
 
+def test_messages_are_stored_in_the_first_queue_of_a_topic_that_the_first_broker_does_not_have() -> None:
+    with FakeCluster(("broker-a", "broker-b")) as cluster:
+        cluster.create_topic("T", broker_names=["broker-b"])
+        (message,) = cluster.store("T", b"one")
+
+    assert (message.broker_name, message.queue_id) == ("broker-b", 0)
+
+
 async def test_without_a_fault_requests_are_only_remembered() -> None:
     async with scene() as (cluster, producer):
         await producer.send(Message("T", b"body"))
