@@ -39,11 +39,13 @@ class Transactions:
         self._members = members
         self._sends = sends
         self._open: dict[int, Entry] = {}
+        self._ended: set[int] = set()  # decided before their queue showed them (FakeCluster.hide_new)
         self.handlers: Handlers = {RequestCode.END_TRANSACTION: self._end}
 
     def prepared(self, entry: Entry) -> None:
-        """Add a stored half message."""
-        self._open[entry.commit_log_offset] = entry
+        """Add a half message that its queue shows, unless it is decided already."""
+        if entry.commit_log_offset not in self._ended:
+            self._open[entry.commit_log_offset] = entry
         self._commit()
 
     def messages(self) -> list[MessageExt]:
@@ -94,7 +96,8 @@ class Transactions:
             return refused(ResponseCode.SYSTEM_ERROR, "The transaction state table offset wrong")
         if header.commit_or_rollback == MessageSysFlag.TRANSACTION_COMMIT_TYPE:
             self._sends.store(self._committed(half, header.transaction_id or ""))
-        self._open.pop(header.commit_log_offset, None)
+        if self._open.pop(header.commit_log_offset, None) is None:
+            self._ended.add(header.commit_log_offset)
         self._commit()
         return succeeded()
 

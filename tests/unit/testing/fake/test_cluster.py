@@ -16,6 +16,7 @@ from rmqtools import (
     MessageQueue,
     ProducerConfig,
     PullConsumerConfig,
+    TransactionProducer,
     aio,
 )
 from rmqtools.errors import (
@@ -39,6 +40,7 @@ from tests.behaviour.site import pull_header
 from tests.behaviour.wire import Wire
 from tests.support.cluster_scene import wait_until
 from tests.support.patience import PATIENCE
+from tests.support.transactions import COMMIT, Listener
 
 SEND = RequestCode.SEND_MESSAGE_V2
 Q0 = MessageQueue("T", "broker-a", 0)
@@ -226,6 +228,20 @@ async def test_a_topic_that_may_not_be_made_is_not_there() -> None:
     async with scene(auto_create_topics=False) as (_, producer):
         with pytest.raises(TopicNotFoundError):
             await producer.send(Message("new", b"body"))
+
+
+def test_a_transaction_that_is_decided_while_its_half_message_is_hidden_is_not_open() -> None:
+    with FakeCluster() as cluster:
+        cluster.create_topic("T")
+        config = ProducerConfig(name_server=cluster.name_server, group="g")
+        with TransactionProducer(config, Listener(lambda *_: COMMIT)) as producer:
+            cluster.hide_new()
+            producer.send_message_in_transaction(Message("T", b"body"))
+            wait_until(lambda: cluster.requests(RequestCode.END_TRANSACTION))
+            cluster.show_all()
+
+        assert cluster.half_messages() == []
+        assert [message.body for message in cluster.messages("T")] == [b"body"]
 
 
 def test_a_member_that_does_nothing_answers_operators_with_its_report() -> None:
