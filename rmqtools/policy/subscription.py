@@ -26,8 +26,12 @@ def build_subscription(
         version_ms: time of its creation, in ms since 1970: brokers keep the newest of a group.
 
     Raises:
-        ConfigError: separators without a tag, or an empty condition.
+        ConfigError: separators without a tag, an empty condition, or a text that is not valid Unicode.
     """
+    try:
+        (expression or "").encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"subscription of {topic!r}: {expression!r} cannot be sent: {error}") from error
     if expression_type is not None and expression_type != TAG:
         return _condition(topic, expression, expression_type, version_ms)
     if not expression or expression == SUB_ALL:

@@ -78,15 +78,16 @@ class _Held:
     timer: Timer | None = None
 
 
+_ByPop = dict[tuple[int, int], _Hidden]  # by offset and time of the pop
+
+
 class Pops:
     """Answers pops and what settles popped messages."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._next: dict[_Place, int] = {}
-        self._hidden: defaultdict[_Place, dict[tuple[int, int], _Hidden]] = defaultdict(
-            dict
-        )  # by offset, time
+        self._hidden: defaultdict[_Place, _ByPop] = defaultdict(dict)
         self._orders: dict[_Place, _Order] = {}
         self._held: list[_Held] = []
         self.handlers: Handlers = {

@@ -32,6 +32,12 @@ def test_separators_without_a_tag_are_refused(expression):
         build_subscription("T", expression)
 
 
+@pytest.mark.parametrize("expression_type", ["TAG", "SQL92"])
+def test_a_text_that_cannot_be_sent_is_refused(expression_type):
+    with pytest.raises(ConfigError, match=r"'\\udc80' cannot be sent"):
+        build_subscription("T", "\udc80", expression_type=expression_type)
+
+
 def test_a_condition_is_kept_as_it_is():
     assert build_subscription("T", "a > 1", expression_type="SQL92", version_ms=5) == SubscriptionData(
         topic="T", sub_string="a > 1", expression_type="SQL92", sub_version=5
