@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from random import Random
 
 import pytest
 from typer.testing import Result
@@ -107,7 +108,7 @@ def test_the_target_has_settings_and_a_profile_of_its_own(
 
 
 def test_messages_that_the_target_refuses_go_to_a_topic_and_the_rest_is_copied(mirror, cluster, target):
-    cluster.store("mirrored", b"x" * 5_000_000, b"2", queue=QUEUE)
+    cluster.store("mirrored", Random(1).randbytes(5_000_000), b"2", queue=QUEUE)
 
     mirror("mirrored", "--refused", "refused")
 
