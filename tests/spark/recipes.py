@@ -23,7 +23,7 @@ from pyspark.sql.functions import struct, to_json
 
 from tests.docs.blocks import blocks_of
 
-PACKAGES = re.compile(r"""\.config\("spark\.jars\.packages", "[\w.:-]+"\)""")
+PACKAGES = re.compile(r"""\.config\(\s*"spark\.jars\.packages", "[\w.:-]+"\s*\)""")
 
 
 def recipe(word: str) -> str:
