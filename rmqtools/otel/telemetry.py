@@ -81,14 +81,16 @@ class Telemetry:
         what = names.operation("process", [message.topic for message in messages])
         about = what | names.of_client(consumer, consumes=True)
         about |= names.of_received(messages[0]) if len(messages) == 1 else {names.BATCH_COUNT: len(messages)}
-        parent = self._context_of(messages[0]) if len(messages) == 1 else None
+        sender = self._context_of(messages[0]) if len(messages) == 1 else None
+        # the current context is that of the consumer's start, whose span may be current in it for ever
+        parent = otel_context.Context() if sender is None else sender
         began = SYSTEM_CLOCK.monotonic()
         span = self._tracer.start_span(
             _span_name(what),
             context=parent,
             kind=SpanKind.CONSUMER,
             attributes=about,
-            links=self._links(messages) if parent is None else None,
+            links=self._links(messages) if sender is None else None,
         )
         processing = _Processing()
         kind: names.Attributes = {}

@@ -149,6 +149,17 @@ def test_a_batch_has_links_to_the_spans_that_sent_it(recorded, observed, consume
     assert {link.context.span_id for link in processed.links} == {sent.context.span_id}
 
 
+def test_a_process_span_is_no_child_of_the_span_in_which_its_consumer_was_started(
+    recorded, observed, consume, topic
+):
+    observed.send_many([Message(topic, b"1"), Message(topic, b"2")])
+    with recorded.tracers.get_tracer("user").start_as_current_span("start-up"):
+        consume(topic, lambda messages, context: None, consume_message_batch_max_size=2)
+    wait_until(lambda: recorded.spans(f"process {topic}"))
+
+    assert recorded.spans(f"process {topic}")[0].parent is None
+
+
 @pytest.mark.parametrize(
     ("answer", "kind"), [(RuntimeError("no"), "RuntimeError"), (None, "RECONSUME_LATER")]
 )
