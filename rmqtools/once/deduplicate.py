@@ -10,7 +10,7 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, overload
 
 from rmqtools.model.consume import ConsumeConcurrentlyStatus, ConsumeContext, ConsumeOrderlyStatus
@@ -96,19 +96,24 @@ class DeduplicatedCoroutine(_Deduplication):
     async def __call__(self, messages: list[MessageExt], context: ConsumeContext) -> Answer:
         """Call the listener with the messages that are new, and return one status for all.
 
-        If the call is cancelled, the listener is too; its messages do not count as consumed.
+        If the call is cancelled, the listener is too, and its messages do not count as consumed. They stay
+        claimed until it has ended.
         """
         loop = asyncio.get_running_loop()
-        calls: list[Future[Answer]] = []
+        tasks: list[asyncio.Task[Any]] = []
         is_cancelled = False
 
-        def listen(given: list[MessageExt], context: ConsumeContext, *arguments: object) -> Answer:
-            """Run the coroutine on the loop, and wait for it on this thread."""
-            call = asyncio.run_coroutine_threadsafe(self._listener(given, context, *arguments), loop)
-            calls.append(call)
-            if is_cancelled:  # after the append: it may have been before
-                call.cancel()
-            return call.result()
+        async def call(*arguments: Any) -> Answer:
+            task = asyncio.current_task()
+            assert task is not None
+            tasks.append(task)
+            if is_cancelled:  # before this task began
+                raise asyncio.CancelledError
+            return await self._listener(*arguments)
+
+        def listen(*arguments: object) -> Answer:
+            """Run the coroutine on the loop, and wait on this thread until it has ended."""
+            return asyncio.run_coroutine_threadsafe(call(*arguments), loop).result()
 
         consume = contextvars.copy_context().run
         work = loop.run_in_executor(self._threads, consume, self._consume, messages, context, listen)
@@ -116,8 +121,8 @@ class DeduplicatedCoroutine(_Deduplication):
             return await asyncio.shield(work)
         except asyncio.CancelledError:
             is_cancelled = True
-            for call in calls:
-                call.cancel()
+            for task in tasks:
+                task.cancel()
             await asyncio.wait({work})
             if not work.cancelled():
                 work.exception()

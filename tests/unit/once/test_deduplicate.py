@@ -178,6 +178,31 @@ async def test_a_message_whose_coroutine_failed_or_was_cancelled_reaches_it_agai
     assert heard.offsets == [[1], [1], [1]]
 
 
+async def test_the_messages_of_a_cancelled_coroutine_stay_claimed_until_it_has_ended():
+    entered, left, may_end, answers = asyncio.Event(), asyncio.Event(), asyncio.Event(), []
+
+    async def listen(messages, context):
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.set()
+            await may_end.wait()
+
+    store = MemoryStore()
+    call = asyncio.create_task(deduplicate(store, listen)([message(1)], context()))
+    await entered.wait()
+    call.cancel()
+    await left.wait()
+    other = context()
+    deduplicate(store, lambda messages, context: answers.append(messages))([message(1)], other)
+    may_end.set()
+    await asyncio.wait({call})
+
+    assert (answers, other.ack_index) == ([], -1)
+    assert call.cancelled()
+
+
 async def test_coroutines_that_wait_for_one_another_do_not_wait_for_threads():
     """More calls at once than a small pool of threads would have."""
     together, entered = asyncio.Event(), []
