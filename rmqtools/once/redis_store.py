@@ -9,6 +9,7 @@ A key of Redis is ``prefix:group:key``. Its value is the id of the member that i
     DEL name                       if the listener failed and the value is still our owner
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -37,8 +38,8 @@ class RedisStore:
     def __init__(
         self, client: "Redis", *, group: str, lease: float = 60.0, prefix: str = "rmqtools:once"
     ) -> None:
-        if not lease > 0:
-            raise ValueError(f"lease={lease!r}: want a number of seconds above 0")
+        if not 0 < lease < math.inf:
+            raise ValueError(f"lease={lease!r}: want a finite number of seconds above 0")
         if not group:
             raise ValueError("group='': want the name of the consumer group")
         self._client: Any = client
@@ -75,9 +76,10 @@ class RedisStore:
     def _remember(self, keys: set[str], window: float) -> None:
         if not keys:
             return
+        window_ms = None if window == math.inf else max(1, round(window * 1000))  # None: for ever
         with self._client.pipeline(transaction=True) as pipeline:
             for key in keys:
-                pipeline.set(self._prefix + key, _DONE, px=max(1, round(window * 1000)))
+                pipeline.set(self._prefix + key, _DONE, px=window_ms)
             pipeline.execute()
 
     def _release(self, keys: frozenset[str], owner: bytes) -> None:

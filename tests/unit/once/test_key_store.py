@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from pathlib import Path
 from unittest.mock import ANY
 
@@ -57,11 +58,20 @@ def test_groups_do_not_see_each_others_keys(tmp_path):
     assert found == [{"a"}, {"a"}]
 
 
+def test_a_window_without_an_end_is_one(store):
+    with store.claim(["a"], inf) as claim:
+        claim.done |= claim.new
+
+    with store.claim(["a"], inf) as claim:
+        assert (claim.new, claim.busy) == (set(), set())
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [
         (lambda: MemoryStore(max_keys=0), "max_keys=0: want 1 or more"),
-        (lambda: RedisStore(ANY, group="g", lease=0), "lease=0: want a number of seconds above 0"),
+        (lambda: RedisStore(ANY, group="g", lease=0), "lease=0: want a finite number of seconds above 0"),
+        (lambda: RedisStore(ANY, group="g", lease=inf), "lease=inf: want a finite number of seconds above 0"),
         (lambda: RedisStore(ANY, group=""), "want the name of the consumer group"),
         (lambda: SqlStore(sqlite_engine(Path("x")), group=""), "want the name of the consumer group"),
     ],
