@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from rmqtools.arrow.rows_to_batch import rows_to_batch
+from rmqtools.arrow.rows_to_batch import body_or_none, rows_to_batch
 from rmqtools.arrow.schema import MESSAGE_SCHEMA, WRITE_COLUMNS
 from rmqtools.errors import ConfigError
 from rmqtools.model.message import MessageExt
@@ -20,6 +20,7 @@ from rmqtools.unknown_name import unknown_name
 _ROWS: Final = (
     10_000  # of a batch that is read, as send_batches takes them, and of a row group that is written
 )
+_GROUP_BYTES: Final = 64 * 1024 * 1024  # of the bodies of a row group that is written, about
 _BLOCK_BYTES: Final = 16 * 1024 * 1024  # of a CSV file: no row may be longer, and bodies may have 4 MiB
 
 
@@ -110,6 +111,7 @@ class ParquetFile:
 
     def __init__(self, target: Path | BinaryIO) -> None:
         self._waiting: list[MessageExt] = []
+        self._bytes = 0  # of their bodies
         try:
             self._writer = pa.parquet.ParquetWriter(target, MESSAGE_SCHEMA)
         except OSError as error:
@@ -117,9 +119,11 @@ class ParquetFile:
 
     def write(self, messages: Sequence[MessageExt]) -> None:
         """Add messages; they are kept in memory until a row group is full."""
-        self._waiting += messages
-        if len(self._waiting) >= _ROWS:
-            self._write_group()
+        for message in messages:
+            self._waiting.append(message)
+            self._bytes += len(body_or_none(message) or b"")
+            if len(self._waiting) >= _ROWS or self._bytes >= _GROUP_BYTES:
+                self._write_group()
 
     def close(self) -> None:
         """Write the remaining messages and the end of the file."""
@@ -136,7 +140,7 @@ class ParquetFile:
         self.close()
 
     def _write_group(self) -> None:
-        messages, self._waiting = self._waiting, []
+        messages, self._waiting, self._bytes = self._waiting, [], 0
         by_queue = groupby(messages, lambda m: MessageQueue(m.topic, m.broker_name, m.queue_id))
         batches = [rows_to_batch(list(part), queue) for queue, part in by_queue]
         self._writer.write_table(pa.Table.from_batches(batches, MESSAGE_SCHEMA))

@@ -23,6 +23,16 @@ def test_row_groups_are_large_also_if_messages_come_one_by_one(tmp_path):
     assert pq.read_table(path, columns=["body"])["body"][-1].as_py() == b"10004"
 
 
+def test_row_groups_of_large_messages_have_few_rows(tmp_path):
+    path, body = tmp_path / "large.parquet", bytes(4 * 1024 * 1024)
+
+    with ParquetFile(path) as file:
+        file.write([stored_message("T", offset, body=body) for offset in range(20)])
+
+    metadata = pq.read_metadata(path)
+    assert [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)] == [16, 4]
+
+
 def test_what_was_written_can_be_read_after_an_error(tmp_path):
     path = tmp_path / "some.parquet"
 
