@@ -102,7 +102,7 @@ def rows_of(
     """Make rows of a batch with canonical columns.
 
     Raises:
-        MessageRejectedError: a column is unknown, of a wrong type or missing.
+        MessageRejectedError: a column is unknown, of a wrong type, missing, or there twice.
     """
     check_columns(batch.schema, topic)
     columns = {name: batch.column(name) for name in batch.schema.names if name != "topic" or topic is None}
@@ -147,6 +147,8 @@ def check_columns(schema: pa.Schema, topic: str | None = None) -> None:
         if _without_zone(column.type) not in accepted:
             wanted = " or ".join(map(str, accepted))
             raise MessageRejectedError(f"column {column.name!r} is {column.type}: cast it to {wanted}")
+        if schema.names.count(column.name) > 1:
+            raise MessageRejectedError(f"column {column.name!r} is there more than once: leave one")
     if "body" not in schema.names:
         raise MessageRejectedError("a batch to send needs a column 'body'")
     if topic is None and "topic" not in schema.names:

@@ -74,6 +74,13 @@ def refused(id, text, **columns):
 TWO = {"body": pa.array([b"a", b"b"]), "topic": pa.array(["T", "T"])}
 
 
+def test_a_column_that_is_there_twice_is_refused():
+    twice = pa.RecordBatch.from_arrays([pa.array([b"a"]), pa.array([b"b"])], names=["body", "body"])
+
+    with pytest.raises(MessageRejectedError, match="column 'body' is there more than once"):
+        batch_to_messages(twice, topic="T")
+
+
 @pytest.mark.parametrize(
     ("columns", "text"),
     [
