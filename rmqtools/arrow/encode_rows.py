@@ -10,6 +10,7 @@ UNIQ_KEY, WAIT.
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -146,8 +147,8 @@ def _own_properties(msg_ids: MsgIds) -> pa.Array:
 
 
 def fixed_bytes(rows: npt.NDArray[Any]) -> pa.Array:
-    """Return the bytes of every row of an array as a binary column. There must be at least one row."""
-    width = rows.nbytes // len(rows)
+    """Return the bytes of every row of a contiguous array as a binary column."""
+    width = rows.itemsize * prod(rows.shape[1:])
     return _binary(np.arange(len(rows) + 1, dtype=np.int32) * np.int32(width), pa.py_buffer(rows))
 
 

@@ -22,6 +22,10 @@ def test_row_bytes_are_lengths_and_values():
     assert row == b"\x00\x00\x00\x01a\xff\xff\xff\xff"
 
 
+def test_no_rows_have_no_bytes():
+    assert len(row_bytes(batch(body=["a"], keys=["k"]).slice(1), ["body", "keys"])) == 0
+
+
 @pytest.mark.parametrize(
     ("value", "written"),
     [
