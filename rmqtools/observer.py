@@ -66,8 +66,10 @@ class Processing(Protocol):
 class Observer(Protocol):
     """Interface of telemetry. Called on event loops, and on threads that send: must not block."""
 
-    def sending(self, messages: Sequence[Message], sender: Identity) -> AbstractContextManager[Sending]:
-        """Surround a call that sends."""
+    def sending(
+        self, messages: Sequence[Message], sender: Identity, *, in_transaction: bool = False
+    ) -> AbstractContextManager[Sending]:
+        """Surround a call that sends; ``in_transaction``: that begins and ends a transaction."""
 
     def processing(
         self, messages: Sequence[MessageExt], consumer: Identity

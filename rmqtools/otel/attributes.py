@@ -57,10 +57,11 @@ def of_client(who: Identity, *, consumes: bool) -> Attributes:
     return found
 
 
-def of_sent(message: Message) -> Attributes:
+def of_sent(message: Message, *, in_transaction: bool = False) -> Attributes:
     """Return the attributes of a message to send."""
     keys = message.keys_text
-    found: Attributes = {BODY_SIZE: body_length(message.body), TYPE: _sent_type(message)}
+    kind = "transaction" if in_transaction else _sent_type(message)
+    found: Attributes = {BODY_SIZE: body_length(message.body), TYPE: kind}
     if message.tags:
         found[TAG] = message.tags
     if keys:

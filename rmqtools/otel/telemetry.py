@@ -52,11 +52,16 @@ class Telemetry:
         self._propagator = propagator
 
     @contextmanager
-    def sending(self, messages: Sequence[Message], sender: Identity) -> Iterator[_Sending]:
+    def sending(
+        self, messages: Sequence[Message], sender: Identity, *, in_transaction: bool = False
+    ) -> Iterator[_Sending]:
         """Open a span ``send TOPIC`` around a call that sends, and record its metrics."""
         what = names.operation("send", [message.topic for message in messages])
         about = what | names.of_client(sender, consumes=False)
-        about |= names.of_sent(messages[0]) if len(messages) == 1 else {names.BATCH_COUNT: len(messages)}
+        if len(messages) == 1:
+            about |= names.of_sent(messages[0], in_transaction=in_transaction)
+        else:
+            about[names.BATCH_COUNT] = len(messages)
         began = SYSTEM_CLOCK.monotonic()
         span = self._tracer.start_span(_span_name(what), kind=SpanKind.PRODUCER, attributes=about)
         sending = _Sending([])

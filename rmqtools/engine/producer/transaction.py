@@ -146,7 +146,7 @@ class TransactionProducer(Producer):
         self._check_in_transaction(message, timeout)
         if self._observer is None:
             return await self._in_transaction(message, arg, execute, timeout)
-        with self._observer.sending([message], self._identity) as sending:
+        with self._observer.sending([message], self._identity, in_transaction=True) as sending:
             (changed,) = sending.messages
             result = await self._in_transaction(changed, arg, execute, timeout)
             sending.stored([result])

@@ -279,3 +279,4 @@ def test_a_transaction_is_one_span_around_its_local_transaction(recorded, fake_r
     ((message,), (span,)) = drain(topic, 1), recorded.spans(f"send {topic}")
     assert message.properties["traceparent"].split("-")[2] == f"{span.context.span_id:016x}"
     assert span.attributes["messaging.message.id"] == message.msg_id
+    assert span.attributes["messaging.rocketmq.message.type"] == "transaction"
