@@ -42,6 +42,7 @@ class SqlStore:
 
     The listener gets a third argument, the connection of an open transaction. What it writes on that
     connection is committed with the keys, or rolled back with them. It must not commit or roll back itself.
+    Listeners of one group need the same window: each removes all of the group's keys that are older than its.
 
     Args:
         engine: of the database that the effects are in. PostgreSQL and SQLite insert the keys of a batch in
