@@ -52,12 +52,12 @@ class _Deduplication:
         keys = [message_key(message, self._key) for message in messages]
         with self._store.claim(sorted(set(keys)), self._window) as claim:
             answer = _listen(messages, keys, claim, context, listener)
-        known = {*keys} - claim.new - claim.busy
+        done = {*keys} - claim.new - claim.busy | claim.done
         with self._lock:
-            self._dropped += sum(key in known for key in keys)
+            self._dropped += sum(key in done for key in keys) - len(claim.done)
         if answer not in _SUCCESSES:
             return answer
-        return _answer_of(keys, {*known, *claim.done}, context)
+        return _answer_of(keys, done, context)
 
 
 class Deduplicated(_Deduplication):
