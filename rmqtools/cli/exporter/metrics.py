@@ -192,11 +192,18 @@ def _machine(client_id: str) -> str:
 
 
 def _ages(view: GroupView) -> dict[str, float]:
-    """Return the age of the oldest message not consumed, by topic; 0: all are consumed."""
+    """Return the age of the oldest message not consumed, by topic; 0: all are consumed.
+
+    Topics are left out if only queues whose brokers did not let read it are behind.
+    """
     ages: dict[str, float] = {}
-    for queue in view.progress:
-        ages[queue.topic] = max(ages.get(queue.topic, 0.0), view.age(queue) or 0.0)
-    return ages
+    unread: set[str] = set()
+    for queue, progress in view.progress.items():
+        age = view.age(queue)
+        if age is None and progress.lag > 0 and queue.broker_name in view.silent_brokers:
+            unread.add(queue.topic)
+        ages[queue.topic] = max(ages.get(queue.topic, 0.0), age or 0.0)
+    return {topic: age for topic, age in ages.items() if age or topic not in unread}
 
 
 def _add_group(look: _Look, group: str, check: GroupCheck) -> None:

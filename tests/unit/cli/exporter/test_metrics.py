@@ -106,6 +106,15 @@ def test_a_broker_that_does_not_answer_is_counted_and_hides_no_group(shop, colle
     assert value("rmqtools_exporter_failures") == 1
 
 
+def test_an_age_that_could_not_be_read_is_left_out(shop, collector, value):
+    shop.fault(broker="broker-a", code=RequestCode.PULL_MESSAGE, times=None, answer=Reaction.DISCONNECT)
+    with Admin(ClientConfig(name_server=shop.name_server, request_timeout=0.5), partial=True) as admin:
+        collector.look(admin)
+
+    assert value("rocketmq_group_diff", group="billing", topic="orders") == 2
+    assert value("rmqtools_group_oldest_message_age_seconds", group="billing", topic="orders") is None
+
+
 def test_old_numbers_are_never_shown_as_new(shop, admin, collector, value):
     collector.look(admin)
     success = value("rmqtools_exporter_last_success_timestamp_seconds")
