@@ -128,7 +128,8 @@ def configure(level: str | int = "INFO", *, json: bool = False, stream: TextIO |
     """
     target = sys.stderr if stream is None else stream
     handler = logging.StreamHandler(target)
-    handler.setFormatter(_formatter(json=json, colors=target.isatty()))
+    is_terminal = target is not None and target.isatty()  # a process may have no standard error
+    handler.setFormatter(_formatter(json=json, colors=is_terminal))
     for package in _PACKAGES:
         logger = logging.getLogger(package)
         logger.setLevel(level)

@@ -104,6 +104,15 @@ def test_configure_again_replaces_what_it_set_up_and_touches_no_other_logger(log
     assert root.handlers == handlers
 
 
+def test_without_a_standard_error_events_go_nowhere(loggers, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+
+    configure("INFO")
+    get_logger("rmqtools.x").info("broker_isolated")
+
+    assert loggers[0].level == logging.INFO
+
+
 def test_configure_refuses_unknown_levels(loggers):
     with pytest.raises(ValueError, match="LOUD"):
         configure("LOUD")
