@@ -6,6 +6,7 @@ Java's LZ4 reader accepts independent blocks only: use ``block_linked=False``, o
 drop bodies above 64 KB.
 """
 
+import sys
 import zlib
 from collections.abc import Callable, Mapping
 from enum import IntEnum
@@ -20,6 +21,7 @@ DEFAULT_LEVEL = 5  # upstream compressLevel
 
 _TYPE_SHIFT = 8
 _TYPE_MASK = 7
+_LZ4_GROWTH = 256  # a byte of a block's length stands for 255 bytes
 _ZSTD_GROWTH = 32 * 1024  # a block of 4 bytes repeats one byte 128 KiB times
 _LEAST_PIECE_BYTES, _LARGEST_PIECE_BYTES = 32, 1024
 
@@ -81,7 +83,7 @@ def decompress(
     if isinstance(data, memoryview):
         data = data.cast("B")  # its items may be wider
     try:
-        plain = _DECOMPRESSORS[kind](data, max_bytes + 1)
+        plain = _DECOMPRESSORS[kind](data, min(max_bytes + 1, sys.maxsize))
     except (zlib.error, zstandard.ZstdError, RuntimeError, EOFError) as error:
         raise ProtocolError(
             f"{kind.name} body of {len(data)} bytes cannot be decompressed: {error}"
@@ -101,7 +103,8 @@ def _decompress_zlib(data: bytes | memoryview, limit: int) -> bytes:
 
 def _decompress_lz4(data: bytes | memoryview, limit: int) -> bytes:
     decoder = lz4.frame.LZ4FrameDecompressor()
-    plain: bytes = decoder.decompress(data, max_length=limit)
+    room = min(limit, _LZ4_GROWTH * len(data))  # the decoder takes so much memory at once
+    plain: bytes = decoder.decompress(data, max_length=room)
     if not decoder.eof and len(plain) < limit:
         raise EOFError("it is cut off")
     return plain

@@ -1,4 +1,5 @@
 import contextlib
+import sys
 import tracemalloc
 import zlib
 
@@ -34,6 +35,12 @@ def test_a_body_of_exactly_the_limit_fits_and_one_byte_more_does_not(kind):
     assert decompress(kind, data, max_bytes=1000) == bytes(1000)
     with pytest.raises(ProtocolError, match="larger than 999"):
         decompress(kind, data, max_bytes=999)
+
+
+@KINDS
+@pytest.mark.parametrize("limit", [2**62, sys.maxsize, 2**70])
+def test_a_limit_beyond_all_memory_is_none(kind, limit):
+    assert decompress(kind, compress(kind, bytes(100_000)), max_bytes=limit) == bytes(100_000)
 
 
 @pytest.mark.process  # it works for seconds
