@@ -121,7 +121,7 @@ class MessageRate:
 
     def batch_size(self, configured: int, queue_count: int) -> int:
         """Messages per fetch, so that ``queue_count`` concurrent fetches return about a second's worth."""
-        return max(1, min(configured, int(self._limit / max(1, queue_count))))
+        return max(1, int(min(configured, self._limit / max(1, queue_count))))
 
     def fetched(self, count: int, now: float) -> None:
         """Count the messages of an answer against the limit."""

@@ -253,7 +253,7 @@ class MirrorLane(CopyLane):
 
     def _most_messages(self) -> int:
         limit = self._config.max_messages_per_second
-        return MOST_MESSAGES if limit is None else max(1, min(MOST_MESSAGES, int(limit / 4)))
+        return MOST_MESSAGES if limit is None else max(1, int(min(MOST_MESSAGES, limit / 4)))
 
     def _copied_properties(self, parts: StoredParts) -> bytes | None:
         """Return the properties of a copy; None: the message is not copied."""

@@ -1,3 +1,5 @@
+from math import inf
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,7 +99,8 @@ def test_a_fetch_waits_until_its_rate_allows_it(fetches, now, delay):
 
 
 @pytest.mark.parametrize(
-    ("limit", "queue_count", "expected"), [(1000, 4, 32), (100, 4, 25), (3, 4, 1), (0.1, 1, 1), (8, 0, 8)]
+    ("limit", "queue_count", "expected"),
+    [(1000, 4, 32), (100, 4, 25), (3, 4, 1), (0.1, 1, 1), (8, 0, 8), (inf, 4, 32)],
 )
 def test_fetches_of_all_queues_at_once_bring_a_seconds_worth(limit, queue_count, expected):
     assert MessageRate(limit).batch_size(32, queue_count) == expected

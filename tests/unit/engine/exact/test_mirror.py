@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from math import inf
 from typing import Any
 
 import pytest
@@ -161,6 +162,13 @@ async def test_a_limit_of_the_rate_is_kept():
             await copying.run()
 
             assert loop.time() - began > 3.0
+
+
+async def test_an_endless_rate_is_no_limit():
+    async with clusters() as (east, west):
+        east.store(TOPIC, b"a", b"b", queue=queue())
+
+        assert await copy(east, west, max_messages_per_second=inf) == 2
 
 
 async def test_a_second_mirror_of_the_same_name_is_refused(monkeypatch):
