@@ -26,7 +26,7 @@ def build_subscription(
         version_ms: time of its creation, in ms since 1970: brokers keep the newest of a group.
 
     Raises:
-        ConfigError: separators without a tag, an empty condition, or a text that is not valid Unicode.
+        ConfigError: no tag but blanks or separators, an empty condition, or a text that is not valid Unicode.
     """
     try:
         (expression or "").encode()
@@ -64,8 +64,8 @@ def _condition(topic: str, expression: str | None, expression_type: str, version
 
 
 def _tags_of(topic: str, expression: str) -> tuple[str, ...]:
-    parts = expression.split(_SEPARATOR)
-    if not any(parts):
+    trimmed = (part.strip(_JAVA_BLANKS) for part in expression.split(_SEPARATOR))
+    tags = tuple(dict.fromkeys(tag for tag in trimmed if tag))
+    if not tags:
         raise ConfigError(f"subscription of {topic!r}: {expression!r} has no tag: want e.g. 'a || b', or '*'")
-    trimmed = (part.strip(_JAVA_BLANKS) for part in parts)
-    return tuple(dict.fromkeys(tag for tag in trimmed if tag))
+    return tags
