@@ -7,7 +7,7 @@ Group names have at most 120 characters, topics 127 (Validators of 5.5.0).
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
@@ -228,6 +228,8 @@ def _check_texts(message: Message) -> None:
     properties = message.properties
     if not isinstance(properties, Mapping):
         raise MessageRejectedError(f"properties is {type(properties).__name__}: want a mapping of texts")
+    if not isinstance(message.keys, Collection):  # an iterator would have no keys left when they are sent
+        raise MessageRejectedError(f"keys is {type(message.keys).__name__}: want text, or several in a list")
     try:
         text = "".join(message_texts(message))
         text_bytes = len(text) if text.isascii() else len(text.encode())
@@ -280,8 +282,6 @@ def _check_each_text(message: Message) -> None:
             raise MessageRejectedError(
                 f"tags {message.tags!r}: a message has one tag; '||' joins tags in filters only"
             )
-    if not isinstance(message.keys, Iterable):
-        raise MessageRejectedError(f"keys is {type(message.keys).__name__}: want text, or several in a list")
     for key in [message.keys] if isinstance(message.keys, str) else message.keys:
         _check_text("keys", key)
     if message.sharding_key is not None:

@@ -41,6 +41,9 @@ REFUSED = pytest.mark.parametrize(
         pytest.param({"keys": "a\x02"}, "keys 'a", id="separator-in-keys"),
         pytest.param({"keys": [1]}, "keys is int: want text", id="number-key"),
         pytest.param({"keys": 1}, "keys is int: want text, or several in a list", id="number-keys"),
+        pytest.param(
+            {"keys": iter(["a"])}, "keys is list_iterator: want text, or several", id="iterator-keys"
+        ),
         pytest.param({"tags": 0}, "tags is int: want text", id="number-tags"),
         pytest.param({"properties": {1: "a"}}, "property name is int: want text", id="number-name"),
         pytest.param({"sharding_key": "a\x01"}, "sharding_key 'a", id="separator-in-sharding-key"),
