@@ -253,12 +253,6 @@ _UNDECODED = [attrgetter(name) for name in ("_head", "_properties", "_fillers")]
 _set_fillers = vars(_Stored)["_fillers"].__set__
 
 
-def put_into_queue(message: MessageExt, queue_id: int, queue_offset: int) -> None:
-    """Set the queue id and offset of a message that was just decoded and has no other reference yet."""
-    SLOTS["queue_id"](message, queue_id)
-    SLOTS["queue_offset"](message, queue_offset)
-
-
 class Undecoded(NamedTuple):
     """The bytes of messages that are decoded on use: heads, properties, and what decodes all of them."""
 

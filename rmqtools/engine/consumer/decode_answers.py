@@ -5,14 +5,14 @@ codes, and do not look into batches. A message with a broken head is skipped alo
 Source of the rule: PullAPIWrapper.processPullResult (Java client).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from rmqtools.engine.reading.range_filter import is_wanted
 from rmqtools.errors import ProtocolError
 from rmqtools.log import get_logger
 from rmqtools.model.group import SubscriptionData
-from rmqtools.model.message import MessageExt, put_into_queue
+from rmqtools.model.message import MessageExt
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import PullResult
 from rmqtools.policy.publish import is_static
@@ -27,7 +27,13 @@ from rmqtools.protocol.messages.popped import (
     popped_portions,
     with_extra_info,
 )
-from rmqtools.protocol.messages.stored import message_starts, queue_id_at, queue_offset_at, whole_starts
+from rmqtools.protocol.messages.stored import (
+    message_starts,
+    placed_in_queue,
+    queue_id_at,
+    queue_offset_at,
+    whole_starts,
+)
 from rmqtools.protocol.wire.command import RemotingCommand
 
 log = get_logger(__name__)
@@ -92,18 +98,20 @@ class AnswerDecoder:
         :attr:`Pulled.next_offset` its ``begin``.
 
         Raises:
-            ProtocolError: the answer has more messages than were asked for.
+            ProtocolError: more messages than were asked for, or an offset that no queue can have.
         """
-        torn = None
+        body, torn = result.body, None
         try:
-            starts = message_starts(result.body)
+            starts = message_starts(body)
         except ProtocolError as error:
-            starts, torn = whole_starts(result.body), error
+            starts, torn = whole_starts(body), error
         self._check_count(starts, f"a pull of {queue} at {begin}")
+        if is_static(queue):
+            body = placed_in_queue(body, queue.queue_id, result.offset_delta)
         starts_left = starts[skip:] if skip else starts
-        found = decode_found(result.body, starts_left, queue, max_body_bytes=self._max_body_bytes)
+        found = decode_found(body, starts_left, queue, max_body_bytes=self._max_body_bytes)
         self._note_errors(queue, found)
-        messages = self._placed(queue, result, found.messages, begin)
+        messages = _from(begin, found.messages)
         wanted = _wanted(messages, subscription)
         rest = skip + found.decoded
         if rest == len(starts) and torn is None:
@@ -139,13 +147,6 @@ class AnswerDecoder:
         portions = popped_portions(messages, max_body_bytes=self._max_body_bytes)
         return Popped(portions, broken, header.rest_num)
 
-    def _placed(
-        self, queue: MessageQueue, result: PullResult, messages: list[MessageExt], begin: int
-    ) -> list[MessageExt]:
-        if is_static(queue):
-            _place(messages, queue, result.offset_delta)
-        return _from(begin, messages)
-
     def _check_count(self, starts: list[int], request: str) -> None:
         """Refuse an answer with too many messages before they are decoded."""
         if len(starts) > self._max_messages:
@@ -169,12 +170,3 @@ def _wanted(messages: list[MessageExt], subscription: SubscriptionData) -> list[
     if not subscription.tags_set:
         return messages
     return [message for message in messages if is_wanted(message, subscription)]
-
-
-def _place(messages: Iterable[MessageExt], queue: MessageQueue, offset_delta: int) -> None:
-    """Replace queue ids and offsets of the broker's queue by those of the static topic's logic queue.
-
-    Source of the rule: PullAPIWrapper.processPullResult (Java client).
-    """
-    for message in messages:
-        put_into_queue(message, queue.queue_id, message.queue_offset + offset_delta)

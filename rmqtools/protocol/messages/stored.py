@@ -116,6 +116,7 @@ def queue_id_at(data: bytes | memoryview, start: int) -> int:
 def placed_in_queue(data: bytes, queue_id: int, offset_delta: int) -> bytes:
     """Return a pull body whose messages have another queue id, and offsets that are so much higher.
 
+    Source of the rule: PullAPIWrapper.processPullResult (Java client), for static topics.
     Stops at a message whose size is impossible, as :func:`whole_starts` does.
 
     Raises:

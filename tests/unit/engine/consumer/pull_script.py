@@ -24,8 +24,8 @@ def answered(
     return response(code, 0, ext_fields=fields, body=body)
 
 
-def found(*offsets: int, tags: str | None = None, **settings: Any) -> RemotingCommand:
-    body = b"".join(encode_message(stored(offset, tags=tags)) for offset in offsets)
+def found(*offsets: int, topic: str = "T", tags: str | None = None, **settings: Any) -> RemotingCommand:
+    body = b"".join(encode_message(stored(offset, topic=topic, tags=tags)) for offset in offsets)
     return answered(ResponseCode.SUCCESS, offsets[-1] + 1, body=body, **settings)
 
 

@@ -3,7 +3,10 @@
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import pytest
+
 from rmqtools.model.codes import RequestCode, ResponseCode
+from rmqtools.model.names import with_namespace
 from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.wire.command import response
 from tests.support.scripted_peer import ScriptedPeer
@@ -13,19 +16,21 @@ from tests.unit.engine.consumer.push_scene import pushing, until
 LOGIC_QUEUE = MessageQueue("T", "__syslo__global__", 3)
 
 
-async def test_messages_of_a_logic_queue_name_its_id_and_offsets_not_those_of_the_broker():
+@pytest.mark.parametrize("namespace", [None, "ns"])
+async def test_messages_of_a_logic_queue_name_its_id_and_offsets_not_those_of_the_broker(namespace):
+    queue = replace(LOGIC_QUEUE, topic=with_namespace("T", namespace))
     heard: list[object] = []
 
     async def listen(messages, context):
         heard.extend((m.broker_name, m.queue_id, m.queue_offset, m.commit_log_offset) for m in messages)
 
-    answer = found(0, 1)
+    answer = found(0, 1, topic=queue.topic)
     answer.ext_fields = {**answer.ext_fields, "offsetDelta": "100", "nextBeginOffset": "102"}
-    async with pushing(listen, answer=script(answer)) as scene:
-        scene.client.routes.tables.endpoints[LOGIC_QUEUE] = "broker-a"
-        held = scene.hold(LOGIC_QUEUE, 100)
+    async with pushing(listen, answer=script(answer), namespace=namespace) as scene:
+        scene.client.routes.tables.endpoints[queue] = "broker-a"
+        held = scene.hold(queue, 100)
         scene.puller.start(held)
-        await until(lambda: scene.member.offsets.read_memory(LOGIC_QUEUE) == 102)
+        await until(lambda: scene.member.offsets.read_memory(queue) == 102)
         held.drop()
     assert heard == [("__syslo__global__", 3, 100, 0), ("__syslo__global__", 3, 101, 100)]
 
