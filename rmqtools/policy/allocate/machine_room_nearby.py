@@ -8,6 +8,7 @@ from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue, java_order
 from rmqtools.model.record import record
 from rmqtools.policy.allocate.averagely import AllocateAveragely
+from rmqtools.policy.allocate.member_list import client_id_of
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
 
 T = TypeVar("T")
@@ -68,7 +69,7 @@ class AllocateMachineRoomNearby:
     ) -> list[MessageQueue]:
         """See the class."""
         rooms = _by_room(queues, self.resolver.broker_deploy_in)
-        members = _by_room(client_ids, self.resolver.consumer_deploy_in)
+        members = _by_room(client_ids, lambda entry: self.resolver.consumer_deploy_in(client_id_of(entry)))
         own_room = next(room for room, ids in members.items() if client_id in ids)
         mine: list[MessageQueue] = []
         for room in [own_room, *sorted(rooms.keys() - members.keys(), key=java_order)]:

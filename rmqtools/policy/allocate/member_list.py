@@ -47,8 +47,19 @@ def own_entries(addresses: Iterable[str], is_own: Callable[[str], bool]) -> tupl
     return found or tuple(range(len(listed)))
 
 
+_OTHER_ENTRY = "\0"  # behind the client id of an entry that is not the one that counts
+
+
 def with_one_entry(client_ids: Sequence[str], client_id: str, entry: int) -> list[str]:
     """Return a sorted list in which only one entry has this client id; other entries keep their place."""
     first = client_ids.index(client_id)
     kept = first + min(entry, client_ids.count(client_id) - 1)
-    return [f"{one}\0" if one == client_id and place != kept else one for place, one in enumerate(client_ids)]
+    return [
+        one + _OTHER_ENTRY if one == client_id and place != kept else one
+        for place, one in enumerate(client_ids)
+    ]
+
+
+def client_id_of(entry: str) -> str:
+    """Return the client id of an entry of such a list."""
+    return entry.removesuffix(_OTHER_ENTRY)

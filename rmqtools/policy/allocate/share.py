@@ -16,7 +16,9 @@ from rmqtools.errors import ConfigError
 from rmqtools.model.queue import MessageQueue, java_order
 from rmqtools.policy.allocate.averagely import AllocateAveragely
 from rmqtools.policy.allocate.averagely_by_circle import AllocateAveragelyByCircle
+from rmqtools.policy.allocate.by_machine_room import AllocateByMachineRoom
 from rmqtools.policy.allocate.by_pins import AllocateByPins
+from rmqtools.policy.allocate.machine_room_nearby import AllocateMachineRoomNearby
 from rmqtools.policy.allocate.member_list import FIRST_ENTRY, with_one_entry
 from rmqtools.policy.allocate.pinned_by_ip import AllocatePinnedByIp
 from rmqtools.policy.allocate.strategy import AllocateMessageQueueStrategy
@@ -77,6 +79,6 @@ def share_ordered(
 
 def _is_positional(strategy: AllocateMessageQueueStrategy) -> bool:
     """Return whether a member's share depends on its place in the list, and not on its id."""
-    if isinstance(strategy, AllocatePinnedByIp | AllocateByPins):
+    if isinstance(strategy, AllocatePinnedByIp | AllocateByPins | AllocateMachineRoomNearby):
         return _is_positional(strategy.inner)
-    return isinstance(strategy, AllocateAveragely | AllocateAveragelyByCircle)
+    return isinstance(strategy, AllocateAveragely | AllocateAveragelyByCircle | AllocateByMachineRoom)

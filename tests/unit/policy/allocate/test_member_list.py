@@ -2,11 +2,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqtools.allocate import AllocateAveragely, AllocateAveragelyByCircle, AllocatePinnedByIp, share
+from rmqtools.allocate import (
+    AllocateAveragely,
+    AllocateAveragelyByCircle,
+    AllocateByMachineRoom,
+    AllocateMachineRoomNearby,
+    AllocatePinnedByIp,
+    share,
+)
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.allocate.member_list import has_doubles, own_entries, with_one_entry
 
-QUEUES = [MessageQueue("T", broker, number) for broker in ("broker-a", "broker-b") for number in range(4)]
+QUEUES = [MessageQueue("T", broker, number) for broker in ("room@a", "room@b") for number in range(4)]
+
+
+class KnownRooms:
+    """Machine rooms by the client ids of a table."""
+
+    def broker_deploy_in(self, queue):
+        return queue.broker_name
+
+    def consumer_deploy_in(self, client_id):
+        return {"a": "room@a", "b": "room@a", "c": "room@b", "d": "room@c"}[client_id]
 
 
 @pytest.mark.parametrize(("ids", "doubled"), [(["a", "b"], False), (["a", "b", "a"], True), ([], False)])
@@ -31,7 +48,15 @@ def test_the_other_entries_of_an_id_keep_their_place_and_lose_their_name():
     assert with_one_entry(["a", "b", "b", "c"], "b", 7) == ["a", "b\0", "b", "c"]
 
 
-@pytest.mark.parametrize("strategy", [AllocateAveragely(), AllocateAveragelyByCircle()])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        AllocateAveragely(),
+        AllocateAveragelyByCircle(),
+        AllocateByMachineRoom(["room"]),
+        AllocateMachineRoomNearby(resolver=KnownRooms()),
+    ],
+)
 @given(times=st.dictionaries(st.sampled_from("abcd"), st.integers(1, 4), min_size=1))
 def test_members_that_take_all_their_entries_own_each_queue_once(strategy, times):
     members = [name for name, count in times.items() for _ in range(count)]
