@@ -174,7 +174,7 @@ def check_strategy(text: str, made: Any) -> AllocateMessageQueueStrategy:
     """Return a strategy that has what every strategy must have; ``text`` is for the error.
 
     Raises:
-        ConfigError: it has not, or is a class.
+        ConfigError: it has not, or is a class, or has PINS inside.
     """
     is_complete = isinstance(getattr(made, "name", None), str) and callable(getattr(made, "allocate", None))
     if isinstance(made, type):
@@ -182,7 +182,21 @@ def check_strategy(text: str, made: Any) -> AllocateMessageQueueStrategy:
     if not is_complete:
         raise ConfigError(f"strategy {text!r}: {made!r} is none: want a text 'name' and a method 'allocate'")
     strategy: AllocateMessageQueueStrategy = made
+    _check_inner(strategy)
     return strategy
+
+
+def _check_inner(strategy: AllocateMessageQueueStrategy) -> None:
+    """Refuse PINS inside another strategy: only the outermost gets pins, so nobody would own a queue."""
+    if not isinstance(strategy, AllocateByPins | AllocatePinnedByIp | AllocateMachineRoomNearby):
+        return
+    inner = strategy.inner
+    if isinstance(inner, AllocateByPins) and inner.pins is None:
+        raise ConfigError(
+            f"strategy {strategy.name}: PINS inside it would never get pins: want PINS around it, "
+            "AllocateByPins(inner=...)"
+        )
+    _check_inner(inner)
 
 
 def _remedy(name: str, *options: str) -> str:

@@ -5,7 +5,13 @@ from typing import get_args
 import pytest
 
 from rmqtools import PullConsumer, PushConsumer, allocate
-from rmqtools.allocate import AllocateAveragely, AllocateAveragelyByCircle, AllocateMachineRoomNearby
+from rmqtools.allocate import (
+    AllocateAveragely,
+    AllocateAveragelyByCircle,
+    AllocateByPins,
+    AllocateMachineRoomNearby,
+    AllocatePinnedByIp,
+)
 from rmqtools.config import PullConsumerConfig, PushConsumerConfig
 from rmqtools.errors import ConfigError
 from rmqtools.policy.allocate.strategy_table import BUILT_IN, JAVA_NAMES, StrategyName, strategy_named
@@ -38,6 +44,19 @@ def test_a_consumers_strategy_is_an_object_or_a_name(given, expected):
 def test_a_name_that_is_not_enough_is_refused_with_the_remedy(given, message):
     with pytest.raises(ConfigError, match=message):
         strategy_named(given)
+
+
+@pytest.mark.parametrize(
+    "outer",
+    [
+        AllocateMachineRoomNearby,
+        lambda inner: AllocatePinnedByIp(["10.0.0.1"], inner, when_absent="nobody"),
+        lambda inner: AllocateByPins(AllocateMachineRoomNearby(inner), when_absent="nobody"),
+    ],
+)
+def test_pins_inside_another_strategy_are_refused(outer):
+    with pytest.raises(ConfigError, match="would never get pins: want PINS around it"):
+        strategy_named(outer(AllocateByPins(when_absent="everybody")))
 
 
 def test_both_consumers_take_a_name():
