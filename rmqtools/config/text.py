@@ -60,6 +60,8 @@ def check_address_rules(rules: Mapping[str, str]) -> None:
     """
     for rule, target in rules.items():
         try:
+            if not (isinstance(rule, str) and isinstance(target, str)):
+                raise ConfigError("want two texts, e.g. '10.0.0.5:10911' and '127.0.0.1:20911'")
             if "*" in rule.removeprefix("*:").removesuffix("*"):
                 raise ConfigError("'*' stands at the end, or as host before ':port'")
             if not rule.endswith("*"):

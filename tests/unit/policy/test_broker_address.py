@@ -90,6 +90,12 @@ def test_rules_that_can_match_nothing_or_lead_nowhere_are_refused(rules):
         ClientConfig(name_server="127.0.0.1:9876", broker_address_map=rules)
 
 
+@pytest.mark.parametrize("rules", [{"10.0.0.5:10911": 20911}, {10911: "127.0.0.1:20911"}])
+def test_a_rule_that_is_no_text_is_refused(rules):
+    with pytest.raises(ConfigError, match=r"broker_address_map: .* want two texts"):
+        ClientConfig(name_server="127.0.0.1:9876", broker_address_map=rules)
+
+
 def test_what_is_neither_a_mapping_nor_a_function_is_refused():
     with pytest.raises(ConfigError, match="want a mapping or a function"):
         ClientConfig(name_server="127.0.0.1:9876", broker_address_map=5)  # type: ignore[arg-type]  # the mistake
