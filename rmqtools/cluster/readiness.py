@@ -4,7 +4,7 @@
 - A slave takes over topics, groups and offsets 60 s after its start for the first time, and then every 60 s.
 - A broker whose connection to the name server is not up at its start registers 10 s later, so
   ``update_broker_config`` triggers the registration.
-- A broker answers GET_BROKER_RUNTIME_INFO with code 1 in its first second.
+- A broker has no answer to GET_BROKER_RUNTIME_INFO in its first second, and one to GET_BROKER_CONFIG.
 """
 
 import socket
@@ -98,9 +98,9 @@ class ReadinessProbe:
 
     def _ask_broker(self, address: str) -> None:
         try:
-            self._admin.fetch_broker_runtime_info(address)
+            self._admin.fetch_broker_config(address)
         except BrokerError:
-            return  # it answers; in its first second it has no statistics yet and answers an error
+            return  # it answers, although it refuses this user
 
     def _nudge(self, broker: Server) -> None:
         """Make a broker register now.

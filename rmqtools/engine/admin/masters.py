@@ -122,7 +122,7 @@ class Masters:
             asked_ms = clock.now_ms()
             try:
                 statistics = await fetch_runtime_info(self._client, addr)
-            except BrokerError:  # in a broker's first second
+            except BrokerError:  # a broker that refuses to tell is there all the same
                 return None
             return broker_ahead(statistics, asked_ms, clock.now_ms())
 

@@ -9,9 +9,9 @@ from rmqtools.protocol.wire.command import response
 from rmqtools.testing import NAME_SERVER, FakeCluster, RequestCode, ResponseCode
 
 
-def patient(cluster: FakeCluster) -> Admin:
+def patient(cluster: FakeCluster, seconds: float = 15.0) -> Admin:
     """Administration whose requests wait for longer than a look."""
-    return Admin(ClientConfig(name_server=cluster.name_server, request_timeout=15.0))
+    return Admin(ClientConfig(name_server=cluster.name_server, request_timeout=seconds))
 
 
 async def test_a_look_ends_in_time_and_names_the_server_that_is_silent():
@@ -32,6 +32,25 @@ async def test_a_server_that_cannot_be_reached_or_refuses_has_its_error_and_the_
     assert "cannot connect" in (down.error or "")
     assert "too many requests" in (refuses.error or "")
     assert (well.error, bool(well.statistics)) == (None, True)
+
+
+NO_SAMPLE = response(ResponseCode.SYSTEM_ERROR, 0, remark="java.util.NoSuchElementException, java.util.…")
+
+
+async def test_a_broker_that_has_no_statistics_in_its_first_second_is_asked_again():
+    async with FakeCluster() as cluster, patient(cluster) as admin:
+        cluster.fault(code=RequestCode.GET_BROKER_RUNTIME_INFO, times=2, answer=NO_SAMPLE)
+        (found,) = await admin.fetch_brokers()
+
+    assert (found.error, bool(found.statistics)) == (None, True)
+
+
+async def test_a_broker_that_never_has_statistics_is_asked_for_the_time_of_a_request():
+    async with FakeCluster() as cluster, patient(cluster, 0.5) as admin:
+        cluster.fault(code=RequestCode.GET_BROKER_RUNTIME_INFO, times=None, answer=NO_SAMPLE)
+        (found,) = await admin.fetch_brokers()
+
+    assert "NoSuchElementException" in (found.error or "")
 
 
 async def test_a_name_server_that_is_silent_is_an_error_in_time():
