@@ -217,7 +217,6 @@ def test_a_pull_without_subscription_takes_that_of_the_heartbeat(wire, topic, gr
     assert [message.queue_offset for message in messages] == [0, 2]
 
 
-@pytest.mark.process
 def test_of_two_subscriptions_of_a_group_the_newer_one_counts_and_a_pull_of_a_newer_one_is_refused(
     make_wire, topic, group
 ):
@@ -234,6 +233,7 @@ def test_of_two_subscriptions_of_a_group_the_newer_one_counts_and_a_pull_of_a_ne
     assert [message.body for message in pulled(one, topic, **own)] == [b"b"]
 
 
+@pytest.mark.process
 def test_a_long_poll_ends_with_the_message_it_waits_for(make_wire, topic):
     waiting, other = make_wire(), make_wire()
     opaque = waiting.send(pull_header(topic, 0, suspend=15))
