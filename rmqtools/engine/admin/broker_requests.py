@@ -1,37 +1,34 @@
 """Requests about brokers: their statistics and settings, and which of them take no messages."""
 
-import asyncio
 from collections.abc import Mapping
 
 from rmqtools.engine.connection.client import ClientCore
 from rmqtools.engine.connection.large_bodies import parse_aside
+from rmqtools.engine.connection.retrying import look_up
 from rmqtools.errors import BrokerError, TopicNotFoundError
 from rmqtools.model.codes import RequestCode
 from rmqtools.model.names import SCHEDULE_TOPIC
 from rmqtools.protocol.wire.bodies import parse_kv_table, parse_properties_text
 from rmqtools.protocol.wire.command import RemotingCommand
 
-_PAUSE = 0.2  # seconds before a broker that has just started is asked again
-_NO_SAMPLE = "NoSuchElementException"
-
 
 async def fetch_runtime_info(client: ClientCore, addr: str) -> dict[str, str]:
     """Return a broker's statistics by name, as text (GET_BROKER_RUNTIME_INFO).
 
-    A broker that has just started is asked again, for ``request_timeout`` at most: it has its first sample
-    after a second, and refuses before. Source of the rule: StoreStatsService (broker).
+    A broker takes its first sample a second after its start, and refuses until then: it is asked again, for
+    ``request_timeout`` at most. Source of the rule: StoreStatsService (broker).
     """
     command = RemotingCommand(RequestCode.GET_BROKER_RUNTIME_INFO)
-    until = client.clock.monotonic() + client.config.request_timeout
-    while True:
-        try:
-            answer = await client.remoting.invoke_ok(addr, command)
-        except BrokerError as error:
-            if _NO_SAMPLE not in error.remark or client.clock.monotonic() >= until:
-                raise
-            await asyncio.sleep(_PAUSE)
-        else:
-            return await parse_aside(parse_kv_table, answer.body)
+    answer = await look_up(
+        lambda: client.remoting.invoke_ok(addr, command),
+        timeout=client.config.request_timeout,
+        may_retry=_has_no_sample,
+    )
+    return await parse_aside(parse_kv_table, answer.body)
+
+
+def _has_no_sample(error: BaseException) -> bool:
+    return isinstance(error, BrokerError) and "NoSuchElementException" in error.remark
 
 
 async def fetch_settings(client: ClientCore, addr: str) -> dict[str, str]:

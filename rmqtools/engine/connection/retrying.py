@@ -17,8 +17,13 @@ T = TypeVar("T")
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 1.0  # seconds; half of each wait is random
 
 
-async def look_up(call: Callable[[], Awaitable[T]], *, timeout: float) -> T:
-    """Await ``call()``; repeat it after retriable errors, for up to ``timeout`` seconds.
+async def look_up(
+    call: Callable[[], Awaitable[T]],
+    *,
+    timeout: float,
+    may_retry: Callable[[BaseException], bool] = may_retry,
+) -> T:
+    """Await ``call()``; repeat it after errors that ``may_retry`` accepts, for up to ``timeout`` seconds.
 
     Raises:
         RocketMQError: the last error, unchanged.

@@ -9,9 +9,9 @@ from rmqtools.protocol.wire.command import response
 from rmqtools.testing import NAME_SERVER, FakeCluster, RequestCode, ResponseCode
 
 
-def patient(cluster: FakeCluster, seconds: float = 15.0) -> Admin:
+def patient(cluster: FakeCluster) -> Admin:
     """Administration whose requests wait for longer than a look."""
-    return Admin(ClientConfig(name_server=cluster.name_server, request_timeout=seconds))
+    return Admin(ClientConfig(name_server=cluster.name_server, request_timeout=15.0))
 
 
 async def test_a_look_ends_in_time_and_names_the_server_that_is_silent():
@@ -46,9 +46,10 @@ async def test_a_broker_that_has_no_statistics_in_its_first_second_is_asked_agai
 
 
 async def test_a_broker_that_never_has_statistics_is_asked_for_the_time_of_a_request():
-    async with FakeCluster() as cluster, patient(cluster, 0.5) as admin:
+    async with FakeCluster() as cluster:
         cluster.fault(code=RequestCode.GET_BROKER_RUNTIME_INFO, times=None, answer=NO_SAMPLE)
-        (found,) = await admin.fetch_brokers()
+        async with Admin(ClientConfig(name_server=cluster.name_server, request_timeout=0.5)) as admin:
+            (found,) = await admin.fetch_brokers()
 
     assert "NoSuchElementException" in (found.error or "")
 
