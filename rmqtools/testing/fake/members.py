@@ -56,8 +56,6 @@ class Members:
         self._consumers: dict[str, _ConsumerGroup] = {}
         self._producers: dict[str, list[Peer]] = {}
         self._clients: dict[str, Peer] = {}  # producers by client id
-        self._locks: dict[tuple[str, MessageQueue], tuple[str, float]] = {}
-        self._locks_of_start = 0  # the start of the broker that has them: they are only in its memory
         self._ghosts: dict[tuple[str, str], Peer] = {}
         self._reports: dict[tuple[str, str], ConsumerRunningInfo | None] = {}
         self.handlers: Handlers = {
@@ -106,10 +104,7 @@ class Members:
 
     def lock_owner(self, group: str, queue: MessageQueue) -> str | None:
         """Return the client that has locked a queue."""
-        if self._locks_of_start != self._state.boot_timestamp_ms:
-            self._locks_of_start = self._state.boot_timestamp_ms
-            self._locks.clear()
-        owner, until = self._locks.get((group, queue), (None, 0.0))
+        owner, until = self._state.locks.get((group, queue), (None, 0.0))
         return owner if self._state.timers.monotonic() < until else None
 
     def forget(self, peer: Peer) -> None:
@@ -245,14 +240,14 @@ class Members:
         free = (None, wanted.client_id)
         locked = [queue for queue in wanted.mq_set if self.lock_owner(wanted.consumer_group, queue) in free]
         for queue in locked:
-            self._locks[wanted.consumer_group, queue] = (wanted.client_id, until)
+            self._state.locks[wanted.consumer_group, queue] = (wanted.client_id, until)
         return succeeded(body=format_body(LockBatchResponseBody(lock_ok_mq_set=tuple(locked))))
 
     def _unlock(self, command: RemotingCommand, _: Peer) -> RemotingCommand:
         given_back = parse_body(UnlockBatchRequestBody, command.body)
         for queue in given_back.mq_set:
             if self.lock_owner(given_back.consumer_group, queue) == given_back.client_id:
-                del self._locks[given_back.consumer_group, queue]
+                del self._state.locks[given_back.consumer_group, queue]
         return succeeded()
 
 
@@ -262,7 +257,7 @@ def _topics(data: ConsumerData) -> set[str]:
 
 
 def _newest(before: ConsumerData, data: ConsumerData) -> tuple[SubscriptionData, ...]:
-    """Return the subscriptions after a heartbeat: of each of its topics the newer one, whoever told it."""
+    """Return the newer subscription of each topic in a heartbeat: the known one or that of the heartbeat."""
     known = {one.topic: one for one in before.subscription_data_set}
     told = [(known.get(one.topic, one), one) for one in data.subscription_data_set]
     return tuple(new if new.sub_version > old.sub_version else old for old, new in told)

@@ -132,6 +132,7 @@ class Servers:
         if name in self._places:
             self.announce(name, self.addr(name))
         if (state := self._states.get(name)) is not None:
+            state.locks.clear()
             state.boot_timestamp_ms = max(state.boot_timestamp_ms + 1, self._timers.now_ms())
 
     def _is_up(self, name: str) -> bool:

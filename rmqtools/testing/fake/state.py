@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group_config import SubscriptionGroupConfig
+from rmqtools.model.queue import MessageQueue
 from rmqtools.protocol.headers.codec import Header, encode_header
 from rmqtools.protocol.wire.command import RemotingCommand, response
 from rmqtools.testing.fake.commit_log import CommitLog
@@ -33,7 +34,11 @@ class Settings:
 
 @dataclass(kw_only=True)
 class State:
-    """One broker's tables. ``resets``: offsets that were reset and that no pull has reported yet."""
+    """One broker's tables.
+
+    ``resets``: offsets that were reset and that no pull has reported yet. ``locks``: by group and queue, the
+    client that has locked it, and until when; a broker forgets them when it stops.
+    """
 
     name: str
     cluster: str
@@ -44,6 +49,7 @@ class State:
     groups: dict[str, SubscriptionGroupConfig] = field(default_factory=dict)
     offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
     resets: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    locks: dict[tuple[str, MessageQueue], tuple[str, float]] = field(default_factory=dict)
     delayed: Counter[int] = field(default_factory=Counter)  # messages that wait, by delay level
     addr: str = "127.0.0.1:0"  # until it listens
     boot_timestamp_ms: int = 0  # of the last start
