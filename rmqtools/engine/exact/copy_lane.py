@@ -44,6 +44,7 @@ from rmqtools.model.sys_flag import MessageSysFlag
 from rmqtools.policy.exact_append import is_of_messages
 from rmqtools.policy.flow import MessageRate
 from rmqtools.policy.mirror import may_come_back
+from rmqtools.protocol.messages.batch import FIXED_BYTES
 from rmqtools.protocol.messages.copied import StoredParts, encode_copied, stored_parts
 from rmqtools.protocol.messages.found import decode_one
 
@@ -105,6 +106,8 @@ class CopyLane(ABC):
         self._source = source
         self._writer = writer
         self._request_bytes = request_bytes
+        takes_batches = not writer.queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
+        self._batch_bytes = writer.most_bytes if takes_batches else 0
         self._filter = read_filter
         self._rate = rate
 
@@ -124,21 +127,21 @@ class CopyLane(ABC):
         """Check that the source still has the message that was read last, before more is read."""
 
     def _single(self, data: bytes, start: int, size: int, properties: bytes) -> Message | None:
-        """Return a message that goes alone; None: it can be in a batch, with ``size`` bytes.
+        """Return a message that goes alone; None: it can be in a batch, where it has ``size`` bytes.
 
-        Retry topics take no batches. Brokers count all bytes of a batch, and of another message the body.
+        Retry topics take no batches. Brokers limit the bytes of a whole batch, but only the body of a single
+        message.
 
         Raises:
             ProtocolError: its body cannot be read.
         """
-        topic = self._writer.queue.topic
-        if size <= self._writer.most_bytes and not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+        if size <= self._batch_bytes:
             return None
         most = self._client.config.max_decompressed_bytes
         (stored,) = decode_one(data, start, self._source, unwraps=False, max_body_bytes=most)
         pairs = (pair.partition("\x01") for pair in properties.decode("utf-8", "replace").split("\x02"))
         texts = {name: value for name, _, value in pairs if name and name not in _OF_COPIES}
-        return replace(copy_message(stored, topic), properties=texts)
+        return replace(copy_message(stored, self._writer.queue.topic), properties=texts)
 
     def _most_messages(self) -> int:
         """Return how many messages are read at a time."""
@@ -270,7 +273,7 @@ class CopyLane(ABC):
                 alone: Message | ProtocolError | None
                 try:
                     message = encode_copied(parts, properties)
-                    alone = self._single(block.buffer, start, sum(map(len, message)), properties)
+                    alone = self._single(block.buffer, start, FIXED_BYTES + size, properties)
                 except ProtocolError as error:
                     alone, message = error, ()
                 is_other = sys_flag != portion.sys_flag or alone is not None or portion.alone is not None
