@@ -5,6 +5,11 @@ A name in a namespace is ``namespace%name``; the prefixes of retry and dead-lett
 Source of the rule: NamespaceUtil, MixAll, TopicValidator, KeyBuilder (Java client).
 """
 
+import re
+
+MAX_TOPIC_LENGTH = 127
+LEGAL_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")  # of topics and groups (TopicValidator)
+
 RETRY_GROUP_TOPIC_PREFIX = "%RETRY%"
 DLQ_GROUP_TOPIC_PREFIX = "%DLQ%"
 LMQ_PREFIX = "%LMQ%"
@@ -47,6 +52,16 @@ _SYSTEM_TOPICS = FORBIDDEN_SEND_TOPICS | {
     "CHECKPOINT_TOPIC",
     "RMQ_SYS_TRACE_TOPIC",
 }
+
+
+def is_topic_name(name: str) -> bool:
+    """Return whether a topic may have this name."""
+    return len(name) <= MAX_TOPIC_LENGTH and LEGAL_NAME.fullmatch(name) is not None
+
+
+def can_be_sent_to(topic: str) -> bool:
+    """Return whether a topic may have this name, and is not one of RocketMQ's own that no client sends to."""
+    return is_topic_name(topic) and topic not in FORBIDDEN_SEND_TOPICS
 
 
 def retry_topic(group: str) -> str:

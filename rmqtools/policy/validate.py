@@ -6,7 +6,6 @@ broker's (a signed 16-bit length in the stored message).
 Group names have at most 120 characters, topics 127 (Validators of 5.5.0).
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -16,13 +15,16 @@ from rmqtools.compiled import twins
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message import Message, body_length, may_share_batches, message_texts, topic_of
 from rmqtools.model.message_const import KEY_SEPARATOR, RESERVED_PROPERTIES
-from rmqtools.model.names import FORBIDDEN_SEND_TOPICS, RETRY_GROUP_TOPIC_PREFIX
+from rmqtools.model.names import (
+    FORBIDDEN_SEND_TOPICS,
+    LEGAL_NAME,
+    MAX_TOPIC_LENGTH,
+    RETRY_GROUP_TOPIC_PREFIX,
+)
 
-MAX_TOPIC_LENGTH = 127
 MAX_GROUP_LENGTH = 120  # names of retry topics contain it; upstream GROUP_MAX_LENGTH
 MAX_DELAY_LEVEL = 18  # of a broker's default messageDelayLevel
 MAX_USER_PROPERTIES_BYTES = 32767 - 512  # RocketMQ's own properties need the rest
-_LEGAL_NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 _SEPARATORS = ("\x01", "\x02")
 _ODD = (*_SEPARATORS, "||")
 _TEXT, _WORDS = {str, type(None)}, {str, tuple, list}
@@ -48,7 +50,7 @@ def check_name(kind: str, name: str, max_length: int) -> None:
         raise MessageRejectedError(
             f"{kind} {name!r} has {len(name)} characters: at most {max_length} are allowed"
         )
-    if not _LEGAL_NAME.fullmatch(name):
+    if not LEGAL_NAME.fullmatch(name):
         raise MessageRejectedError(f"{kind} {name!r} has an illegal character: allowed are %|a-zA-Z0-9_-")
 
 

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from spark_connector.options.option import TOPIC_NAME
+from rmqtools.model.names import is_topic_name
 
-_TOPIC: Final = re.compile(rf"topic:\s*({TOPIC_NAME})", re.IGNORECASE)
+_TOPIC: Final = re.compile(r"topic:\s*(.*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,6 @@ def parse_bad_row_policy(text: str) -> BadRowPolicy:
             return BadRowPolicy()
         case "skip":
             return BadRowPolicy(is_fail=False)
-    if (found := _TOPIC.fullmatch(text.strip())) is None:
+    if (found := _TOPIC.fullmatch(text.strip())) is None or not is_topic_name(found[1]):
         raise ValueError("it is none of them, or the topic's name has a character outside %|a-zA-Z0-9_-")
     return BadRowPolicy(is_fail=False, topic=found[1])

@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
-from rmqtools.model.names import FORBIDDEN_SEND_TOPICS
-
 DURATION: Final = "a time such as 500ms, 30s, 15m, 1h; a bare number is milliseconds"
-TOPIC_NAME: Final = r"[%|a-zA-Z0-9_-]{1,127}"
 LARGEST: Final = 2**63 - 1  # that Spark's JVM and brokers can take
 _MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _LONGEST_DAYS: Final = 36_500  # a process cannot wait three times as long
@@ -113,14 +110,6 @@ def parse_address_map(text: str) -> str:
             "a function cannot travel in an option of Spark: write the rules as text, from=to,..."
         )
     return text
-
-
-def can_be_sent_to(topic: str) -> bool:
-    """Return whether a topic may have this name, and is not one of RocketMQ's own that no client sends to.
-
-    Source of the rule: ``rmqtools.policy.validate``.
-    """
-    return re.fullmatch(TOPIC_NAME, topic) is not None and topic not in FORBIDDEN_SEND_TOPICS
 
 
 def parse_names(text: str) -> tuple[str, ...]:

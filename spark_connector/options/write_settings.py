@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from rmqtools import ProducerConfig
 from rmqtools.errors import ConfigError
+from rmqtools.model.names import can_be_sent_to
 from rmqtools.model.staged import decisions_topic
 from spark_connector.options.bad_row_policy import BadRowPolicy
 from spark_connector.options.client_settings import client_config, refuse_options
-from spark_connector.options.option import GivenOptions, Where, can_be_sent_to
+from spark_connector.options.option import GivenOptions, Where
 from spark_connector.options.option_table import option_values
 from spark_connector.options.queue_selectors import MakeSelector, selector_maker
 

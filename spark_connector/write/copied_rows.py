@@ -26,7 +26,7 @@ from rmqtools import MessageQueue, Producer
 from rmqtools.errors import ConfigError
 from rmqtools.model.copy_message import SYSTEM_PROPERTIES
 from rmqtools.model.message_const import PROPERTY_SHARDING_KEY
-from spark_connector.options.option import can_be_sent_to
+from rmqtools.model.names import can_be_sent_to
 from spark_connector.options.queue_json import places
 from spark_connector.write.stamps import HASH, STAMP
 
@@ -101,7 +101,7 @@ def check_queues(
 
 
 def _queues_of(batch: pa.RecordBatch, topic: str | None) -> list[MessageQueue]:
-    """Return the distinct queues of the rows; those of a topic that cannot be are of bad rows."""
+    """Return the distinct queues of the rows, without those whose topic nothing can be sent to."""
     names = ["brokerName", "queueId"] if topic is not None else ["topic", "brokerName", "queueId"]
     distinct = pa.Table.from_batches([batch.select(names)]).drop_null().group_by(names).aggregate([])
     found = [

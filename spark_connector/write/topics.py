@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from rmqtools import Admin
 from rmqtools.errors import RocketMQError, TopicNotFoundError
-from spark_connector.options.option import can_be_sent_to
+from rmqtools.model.names import can_be_sent_to
 from spark_connector.options.selection import EVERY_TOPIC, similar_topics
 from spark_connector.options.write_settings import WriteOptions
 from spark_connector.worker.clients import borrowed_client

@@ -20,7 +20,7 @@ from rmqtools.model.message_const import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     PROPERTY_WAIT_STORE_MSG_OK,
 )
-from rmqtools.model.names import FORBIDDEN_SEND_TOPICS, is_system_topic
+from rmqtools.model.names import FORBIDDEN_SEND_TOPICS, MAX_TOPIC_LENGTH, is_system_topic
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.result import SendStatus
 from rmqtools.policy.fault import FaultItem, LatencyFaultTolerance, LatencyTable, select_tolerant
@@ -29,7 +29,6 @@ from rmqtools.policy.select import QueueIndex
 from rmqtools.policy.selectors import SelectMessageQueueByHash, java_hash_code
 from rmqtools.policy.validate import (
     MAX_GROUP_LENGTH,
-    MAX_TOPIC_LENGTH,
     check_batch,
     check_message,
     check_name,

@@ -11,12 +11,13 @@ from rmqtools.engine.admin.masters import AdminPart, brokers_of
 from rmqtools.errors import BrokerError, RemotingTimeoutError, TopicNotFoundError
 from rmqtools.model.codes import ResponseCode
 from rmqtools.model.group import TopicStatsTable
+from rmqtools.model.names import MAX_TOPIC_LENGTH
 from rmqtools.model.route import Perm, TopicConfig, TopicRouteData
 from rmqtools.model.topic_type import TopicMessageType, TopicTypeName
 from rmqtools.policy.endpoint.features import TOPIC_ATTRIBUTES
 from rmqtools.policy.endpoint.topic_types import topic_attributes
 from rmqtools.policy.route_update import DEFAULT_TOPIC
-from rmqtools.policy.validate import MAX_TOPIC_LENGTH, check_name
+from rmqtools.policy.validate import check_name
 from rmqtools.protocol.headers.codec import RequestHeader
 from rmqtools.protocol.headers.topic import (
     CreateTopicRequestHeader,

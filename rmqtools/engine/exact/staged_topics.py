@@ -15,12 +15,12 @@ from rmqtools.engine.exact.decision_log import only_queue
 from rmqtools.engine.exact.target_checks import check_target
 from rmqtools.errors import ConfigError, RocketMQError, TopicNotFoundError
 from rmqtools.log import get_logger
-from rmqtools.model.names import is_system_topic
+from rmqtools.model.names import MAX_TOPIC_LENGTH, is_system_topic
 from rmqtools.model.queue import MessageQueue
 from rmqtools.model.route import Perm, QueueData
 from rmqtools.model.staged import OWN_TOPIC_PREFIX, decisions_topic
 from rmqtools.policy.staged import check_retention, queue_counts
-from rmqtools.policy.validate import MAX_TOPIC_LENGTH, check_name
+from rmqtools.policy.validate import check_name
 
 log = get_logger(__name__)
 

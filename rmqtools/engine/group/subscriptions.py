@@ -11,11 +11,11 @@ from rmqtools.engine.connection.client import ClientCore
 from rmqtools.errors import ConfigError, PermissionDeniedError, RocketMQError, TopicNotFoundError
 from rmqtools.log import get_logger
 from rmqtools.model.group import SubscriptionData
-from rmqtools.model.names import RETRY_GROUP_TOPIC_PREFIX
+from rmqtools.model.names import MAX_TOPIC_LENGTH, RETRY_GROUP_TOPIC_PREFIX
 from rmqtools.model.queue import MessageQueue
 from rmqtools.policy.endpoint.features import SQL_FILTERS
 from rmqtools.policy.subscription import SQL92, TAG, build_subscription
-from rmqtools.policy.validate import MAX_TOPIC_LENGTH, check_name
+from rmqtools.policy.validate import check_name
 
 log = get_logger(__name__)
 

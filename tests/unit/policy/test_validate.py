@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from rmqtools.errors import MessageRejectedError
 from rmqtools.model.message import Message
+from rmqtools.model.names import MAX_TOPIC_LENGTH
 from rmqtools.policy.validate import (
     MAX_GROUP_LENGTH,
-    MAX_TOPIC_LENGTH,
     check_message,
     check_messages,
     check_name,
