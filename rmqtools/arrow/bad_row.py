@@ -12,7 +12,7 @@ from rmqtools.model.message import Message
 from rmqtools.policy.validate import check_message
 
 _NO_BODY: Final = b"-"  # brokers store no message without a body
-_SENT: Final = ("topic", "tags", "keys", "properties")  # other columns may hold what Python cannot
+_SENT: Final = ("topic", "tags", "keys", "properties")  # others may have values that no Python type has
 
 
 @dataclass(frozen=True, slots=True)

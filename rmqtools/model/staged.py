@@ -68,8 +68,8 @@ class StagedStatus:
             running and failed tasks.
         decided: rows of that commit.
         copied: those of them that are stored in the target.
-        is_finished: whether all of them are stored, or the commit was given up. If its record has expired or
-            was lost, nobody knows: then it is False, and ``decided`` and ``copied`` are 0.
+        is_finished: whether all of them are stored, or the commit was given up. If the record of the commit
+            has expired or was lost, this is False, and ``decided`` and ``copied`` are 0.
     """
 
     batch: int | None

@@ -46,7 +46,8 @@ class Drain:
         deadline = SYSTEM_CLOCK.monotonic() + timeout
         found = self._new(topic, wait=bool(count))
         while len(found) < count:
-            if not (is_over := SYSTEM_CLOCK.monotonic() > deadline):
+            is_over = SYSTEM_CLOCK.monotonic() > deadline
+            if not is_over:
                 threading.Event().wait(_PAUSE)
             found += self._new(topic, wait=not is_over)  # at last, an unknown topic is the better reason
             if is_over and len(found) < count:

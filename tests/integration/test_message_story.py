@@ -18,7 +18,7 @@ LAST_SECONDS = "the last seconds: clients send their trace records every 5 s"
 
 
 def deliveries(stories: list[MessageStory]) -> Counter[tuple[str, str, int | None, bool]]:
-    """Every delivery of the stories whose end is told: message, member, number, whether it failed."""
+    """Count the deliveries whose end has a record, by message, member, number, and whether they failed."""
     return Counter(
         (story.msg_id, one.client.name, one.reconsume_times, one.result != "success")
         for story in stories

@@ -194,7 +194,7 @@ def _machine(client_id: str) -> str:
 def _ages(view: GroupView) -> dict[str, float]:
     """Return the age of the oldest message not consumed, by topic; 0: all are consumed.
 
-    Topics are left out if only queues whose brokers did not let read it are behind.
+    A topic is left out if none of its messages could be read: their brokers did not answer.
     """
     ages: dict[str, float] = {}
     unread: set[str] = set()

@@ -187,7 +187,7 @@ def check_strategy(text: str, made: Any) -> AllocateMessageQueueStrategy:
 
 
 def _check_inner(strategy: AllocateMessageQueueStrategy) -> None:
-    """Refuse PINS inside another strategy: only the outermost gets pins, so nobody would own a queue."""
+    """Refuse PINS inside another strategy: only the outermost strategy gets the pins of the group."""
     if not isinstance(strategy, AllocateByPins | AllocatePinnedByIp | AllocateMachineRoomNearby):
         return
     inner = strategy.inner

@@ -31,7 +31,7 @@ class Peer(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def write(self, data: bytes) -> None:
-        """Write bytes unchanged, when the server does not stand still; not if the connection is closed."""
+        """Write bytes unchanged; a frozen server writes them after its thaw, a closed connection never."""
         if (unwritten := self._server.unwritten) is not None:
             unwritten.append((self, data))
         elif self._transport is not None and not self._transport.is_closing():
@@ -103,7 +103,7 @@ class Server:
         self._opening: asyncio.Task[asyncio.Server] | None = None
         self.peers: list[Peer] = []
         self.accepted = 0  # connections so far
-        self.unwritten: list[tuple[Peer, bytes]] | None = None  # while it stands still, what is not written
+        self.unwritten: list[tuple[Peer, bytes]] | None = None  # while it is frozen: what waits for the thaw
         self.addr = ""
 
     @property
